@@ -174,7 +174,7 @@ def test_the_job_is_told_the_endpoint_that_the_staging_address_names(bucket: str
 def test_executions_are_found_by_whole_names_and_the_rest_is_reported(kind: str, tmp_path: Path) -> None:
     root = tmp_path / "staging"
     any_staging = staging_of(kind, root)
-    assert any_staging.executions(DEPLOYMENT, "flights") == [] == any_staging.strangers(DEPLOYMENT, "flights")
+    assert any_staging.executions(DEPLOYMENT, "flights") == [] == any_staging.unknown_files(DEPLOYMENT, "flights")
     for epoch, token in ((10, 5), (2, 31), (2, 4)):
         any_staging.create(any_staging.folder(DEPLOYMENT, "flights", epoch, token))
     any_staging.create(any_staging.folder(DEPLOYMENT, "flights2", 1, 1))
@@ -191,12 +191,22 @@ def test_executions_are_found_by_whole_names_and_the_rest_is_reported(kind: str,
         (2, 31, f"{DEPLOYMENT}/flights/epoch=2/31"),
         (10, 5, f"{DEPLOYMENT}/flights/epoch=10/5"),
     ]
-    strangers = {path.removeprefix(f"{DEPLOYMENT}/flights/") for path in any_staging.strangers(DEPLOYMENT, "flights")}
-    assert strangers == {"epoch=2/5x", "epoch=2/007", "epoch=2/notes.txt", "epoch=x", "epoch=02", "Epoch=2", "epoch=4"}
+    unknown_files = {
+        path.removeprefix(f"{DEPLOYMENT}/flights/") for path in any_staging.unknown_files(DEPLOYMENT, "flights")
+    }
+    assert unknown_files == {
+        "epoch=2/5x",
+        "epoch=2/007",
+        "epoch=2/notes.txt",
+        "epoch=x",
+        "epoch=02",
+        "Epoch=2",
+        "epoch=4",
+    }
     if kind == "local":
         (home / "epoch=2/5").symlink_to(tmp_path)
         assert [token for _, token, _ in any_staging.executions(DEPLOYMENT, "flights")] == [4, 31, 5]
-        assert f"{DEPLOYMENT}/flights/epoch=2/5" in any_staging.strangers(DEPLOYMENT, "flights")
+        assert f"{DEPLOYMENT}/flights/epoch=2/5" in any_staging.unknown_files(DEPLOYMENT, "flights")
 
 
 # --- discarding ---
@@ -317,7 +327,7 @@ def test_archive_keeps_manifest_and_quarantine_beyond_the_epochs_folder(kind: st
     assert (home / "manifests" / "epoch=3.json").read_bytes() == manifest.to_bytes()
     assert (home / "quarantine" / "epoch=3" / "landing" / "part-0.json").read_text() == '{"bad":1}'
     assert any_staging.kept_manifest(DEPLOYMENT, "flights", 3, manifest.hash) == manifest
-    assert any_staging.executions(DEPLOYMENT, "flights") == [] == any_staging.strangers(DEPLOYMENT, "flights")
+    assert any_staging.executions(DEPLOYMENT, "flights") == [] == any_staging.unknown_files(DEPLOYMENT, "flights")
 
 
 @pytest.mark.fault("F1")

@@ -144,7 +144,7 @@ class AssetEventEmitter:
     def tell_left(self, task: BaseOperator, context: Context) -> list[str]:
         """Of all pipelines what whoever has shown it didn't get to tell. Returns of which sinks that can't be done: the
         task has to succeed even so, or it tells nothing of the others. Raises `LedgerUnavailable`."""
-        self.ledger.forget_replaced(self.role)
+        self.ledger.delete_replaced_events(self.role)
         events: list[Event] = []
         failures: list[str] = []
         runs: dict[RunKey, bool] = {}
@@ -197,7 +197,7 @@ class AssetEventEmitter:
                 unknown,
             )
         if late:
-            self.ledger.forget_pending_events(pipeline, sink, sorted(late), self.role)
+            self.ledger.delete_unemittable_events(pipeline, sink, sorted(late), self.role)
         left = [row.epoch for row in rows if row.epoch in lacking.keys() - late]
         if left:
             self.ledger.mark_missed(pipeline, sink, left, self.role)

@@ -92,10 +92,10 @@ def _said_of(context: Context, key: str, pipeline: str, moved: Collection[str]) 
 
 
 def _refuse_strangers(key: str, given: Mapping[str, object], moved: Collection[str]) -> None:
-    strangers = [str(name)[:60] for name in given if name not in moved]
-    if strangers:
+    unknown_files = [str(name)[:60] for name in given if name not in moved]
+    if unknown_files:
         raise RestateRefused(
-            f"{key} names {', '.join(map(ascii, strangers[:5]))}, and this DAG moves {', '.join(moved)}"
+            f"{key} names {', '.join(map(ascii, unknown_files[:5]))}, and this DAG moves {', '.join(moved)}"
         )
 
 

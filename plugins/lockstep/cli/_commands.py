@@ -617,7 +617,7 @@ def _expire(ledger: str, staging: str, dry_run: bool) -> dict[str, list[Retained
     found = {}
     for name in Report(ledger).recoverable():
         with runtime_of(name, ledger, staging) as runtime:
-            found[name] = runtime.ledger.due_wals(name) if dry_run else expire_wals(runtime, Role.OPERATOR)
+            found[name] = runtime.ledger.expiring_wals(name) if dry_run else expire_wals(runtime, Role.OPERATOR)
     return found
 
 

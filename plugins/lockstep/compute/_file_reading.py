@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from lockstep.compute._local_rows import frame_of
 from lockstep.wal._storage import Storage, is_wal_file
-from lockstep.wal.file_digests import EpochColumn, FoundFiles, Place
-from lockstep.wal.reading import TOLD, read_files
+from lockstep.wal.file_digests import EpochColumn, FileDigests, Place
+from lockstep.wal.reading import DIGESTS_SCHEMA, read_files
 from lockstep.wal.request import StageRequest, from_hadoop_uri
 from lockstep.wal.storages import storage_at
 
@@ -24,7 +24,7 @@ _FEW = 16  #: tasks, however small the files are
 _TASK_BYTES = 64 << 20  #: smaller files share a task: to take our functions in costs one some 0.1 s
 
 
-def read_in_executors(spark: SparkSession, request: StageRequest, options: str) -> FoundFiles | None:
+def read_in_executors(spark: SparkSession, request: StageRequest, options: str) -> FileDigests | None:
     """What the files of all outputs hold, but for those that can't be read there; None where the task reads them all:
     they are few bytes, or the executors can't. `options`: see `Staging.address_of`."""
     if request.task_seals is None:
@@ -53,7 +53,7 @@ def _sizes(storage: Storage, folder: str) -> dict[str, int]:
     return {name: stamp.size for name, stamp in storage.stamps(folder).items() if is_wal_file(name)}
 
 
-def _read(spark: SparkSession, places: list[Place], listed: Mapping[int, Mapping[str, int]]) -> FoundFiles:
+def _read(spark: SparkSession, places: list[Place], listed: Mapping[int, Mapping[str, int]]) -> FileDigests:
     asked = [(place, name) for place, sizes in listed.items() for name in sizes]
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # pickled by value, as it is no module's
@@ -61,11 +61,11 @@ def _read(spark: SparkSession, places: list[Place], listed: Mapping[int, Mapping
 
     size = sum(size for sizes in listed.values() for size in sizes.values())
     tasks = min(len(asked), _TASKS, max(_FEW, size // _TASK_BYTES))
-    told = spread(spark, asked, tasks).mapInArrow(read, TOLD).toArrow()
+    told = spread(spark, asked, tasks).mapInArrow(read, DIGESTS_SCHEMA).toArrow()
     if errors := [error for error in told["error"].to_pylist() if error]:
         _log.warning("the task reads %s of %s files: %s", len(errors), len(asked), errors[0])
-    found = (FoundFiles.from_json(json.loads(one)) for one in told["found"].to_pylist() if one)
-    return FoundFiles(chain.from_iterable(files.values() for files in found))
+    found = (FileDigests.from_json(json.loads(one)) for one in told["found"].to_pylist() if one)
+    return FileDigests(chain.from_iterable(files.values() for files in found))
 
 
 def spread(spark: SparkSession, asked: list[tuple[int, str]], tasks: int) -> DataFrame:

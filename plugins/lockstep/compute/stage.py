@@ -49,10 +49,10 @@ from lockstep.spark.session import (
 )
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import (
-    HomeRequest,
     JobFiles,
     StageRequest,
     StageResult,
+    TableStagingRequest,
     read_request,
     write_error,
     write_result,
@@ -518,7 +518,7 @@ def _write_away(folder: str, frame: DataFrame, output: str) -> int:
     return _count_written(frame, f"{folder}/{quarantine_of(output)}", _WRITE)
 
 
-def _write_at_home(frame: DataFrame, output: str, request: HomeRequest, epoch: int) -> int:
+def _write_at_home(frame: DataFrame, output: str, request: TableStagingRequest, epoch: int) -> int:
     path, home = f"{request.folder}/{output}", request.home
     if not home.partition_by and (held := rows_in(frame)) is not None:
         JobFiles.at_home(home).write(path, _adoptable.with_epoch(held, output, home, epoch), for_queries=True)

@@ -27,7 +27,7 @@ from lockstep.states import DECIDED, UNDECIDED, EpochState, ParticipantState
 
 
 def lock_pipeline(tx: Transaction, pipeline: str) -> Row:
-    """Whoever numbers epochs or claims files holds this row. Always before an epoch's row, never after it."""
+    """Lock the pipeline's row for numbering epochs or claiming files. Always before an epoch's row, never after it."""
     row = tx.one("lock_pipeline", pipeline=pipeline)
     if row is None:
         raise UnknownEpoch(f"the ledger has no pipeline {pipeline}")
@@ -35,7 +35,7 @@ def lock_pipeline(tx: Transaction, pipeline: str) -> Row:
 
 
 def require_remembered(row: Row) -> None:
-    """A forgotten pipeline's name stays taken. Raises `InvalidPipeline`."""
+    """Raise `InvalidPipeline` for a forgotten pipeline: its name can't be reused."""
     if row["forgotten_at"] is not None:
         raise InvalidPipeline(
             f"pipeline {row['name']} was forgotten {describe_forgetting(row)}, its name stays taken: give the pipeline "
@@ -44,7 +44,7 @@ def require_remembered(row: Row) -> None:
 
 
 def describe_forgetting(row: Row) -> str:
-    """When, by whom and why."""
+    """When the pipeline was forgotten, by which actor and why."""
     return f"on {row['forgotten_at']:%Y-%m-%d %H:%M %Z} by {row['forgotten_by']} ({row['forgotten_reason']})"
 
 
@@ -56,7 +56,7 @@ def lock_epoch(tx: Transaction, pipeline: str, epoch: int) -> Row:
 
 
 def lock_current(tx: Transaction, attempt: Attempt) -> Row:
-    """Lock the epoch's row; raises `Fenced` unless `attempt` is its current one."""
+    """Lock the epoch's row. Raises `Fenced` unless `attempt` is the current one."""
     row = lock_epoch(tx, attempt.pipeline, attempt.epoch)
     require_current(tx, row, attempt)
     return row
@@ -73,13 +73,13 @@ def require_current(tx: Transaction, row: Row, attempt: Attempt) -> None:
 
 
 def attempt_name(tx: Transaction, row: Row, attempt: int) -> str:
-    """For people: which of the epoch's attempts it is; its token aside."""
+    """Readable name of an attempt: its ordinal and token."""
     count = require_row(tx.one("count_attempts", pipeline=row["pipeline"], epoch=row["id"], attempt=attempt))
     return f"attempt {count['ordinal']} (token {attempt})" if count["by_begin"] else f"an abort (token {attempt})"
 
 
 def require_youngest(tx: Transaction, row: Row, sink: str, execution: int) -> None:
-    """Raises `Fenced` when a younger execution of prepare for `sink` has started."""
+    """Raise `Fenced` if a younger execution of prepare for `sink` has started."""
     participant = list_participants(tx, row["pipeline"], row["id"]).get(sink)
     youngest = participant.execution if participant else None
     if youngest is not None and youngest > execution:
@@ -87,8 +87,8 @@ def require_youngest(tx: Transaction, row: Row, sink: str, execution: int) -> No
 
 
 def require_lease(tx: Transaction, row: Row, run: RunKey) -> None:
-    """Another run's lease must have run out; a run's own is no obstacle to its retry. A command that is given twice is
-    one run, and no retry while the first one is at it."""
+    """Raise `EpochBusy` while another run's lease is active. A run's own lease does not block its retry, except for
+    commands: issuing a command twice is no retry."""
     own = (row["owner_dag"], row["owner_run"]) == (run.dag_id, run.run_id) and run.dag_id not in suggestions.COMMANDS
     lease = tx.one("find_lease", pipeline=row["pipeline"], epoch=row["id"])
     if lease and not own:
@@ -114,9 +114,10 @@ def require_attempt(row: Row, only: int | None, verb: str) -> None:
 
 
 def require_votes(tx: Transaction, row: Row) -> None:
-    """This attempt's votes are exactly the plan's sinks, each of its sink's youngest execution, and no audit holds it.
+    """Require exactly the plan's sinks as votes of this attempt, each by its sink's youngest execution, and no held
+    verdict.
 
-    A younger execution rolls older branches back before it has voted itself: from its start on, the older vote is void.
+    A younger execution rolls older branches back before it votes. From its start on, the older vote is void.
     """
     if row["state"] != EpochState.STAGED:
         raise NotPrepared(
@@ -137,14 +138,14 @@ def require_votes(tx: Transaction, row: Row) -> None:
 
 
 def find_verdict(tx: Transaction, row: Row) -> Verdict | None:
-    """Of the WAL that is sealed now."""
+    """Verdict on the currently sealed WAL."""
     verdict = tx.one("find_verdict", pipeline=row["pipeline"], epoch=row["id"])
     return to_verdict(verdict) if verdict else None
 
 
 def require_verdict(tx: Transaction, row: Row) -> None:
-    """Where the plan has audits: theirs of the WAL that is sealed now, passed or released by a person. Raises
-    `EpochHeld`, `NotAudited`."""
+    """If the plan has audits, require a passed or released verdict on the sealed WAL. Raises `EpochHeld`,
+    `NotAudited`."""
     if not row["plan"].get("audits"):
         return
     verdict = find_verdict(tx, row)
@@ -158,8 +159,8 @@ def require_verdict(tx: Transaction, row: Row) -> None:
 
 
 def require_judged(row: Row, verdict: Verdict, manifest: str) -> None:
-    """Raise `IllegalTransition` unless the verdict is of the WAL that a person names by its manifest's hash, of which
-    twelve digits will do: what is staged anew has rows that nobody has looked at."""
+    """Raise `IllegalTransition` unless the verdict is on the manifest whose hash the operator gave, of which twelve
+    digits suffice. A WAL staged again has rows that were not reviewed."""
     if len(manifest) >= suggestions.MANIFEST_DIGITS and verdict.manifest_hash.startswith(manifest):
         return
     mismatch = f"by manifest {manifest}, it was staged anew since" if manifest else "before you say which rows you saw"
@@ -170,13 +171,13 @@ def require_judged(row: Row, verdict: Verdict, manifest: str) -> None:
 
 
 def require_not_held(pipeline: str, epoch: int, verdict: Verdict) -> None:
-    """Raise `EpochHeld`, with what a person can do."""
+    """Raise `EpochHeld`, with the possible commands."""
     if verdict.outcome is Outcome.HELD:
         raise EpochHeld(f"{pipeline} epoch {epoch} is {describe_hold(pipeline, epoch, verdict)}")
 
 
 def describe_hold(pipeline: str, epoch: int, verdict: Verdict) -> str:
-    """Why an epoch is held, and which commands go on."""
+    """Why an epoch is held, and the commands to continue."""
     return (
         f"{verdict}, and nothing of it is shown: {suggestions.release(pipeline, epoch, verdict.manifest_hash)} "
         f"lets it go on as it is, {suggestions.replan(pipeline, epoch)} stages it anew, "
@@ -185,7 +186,7 @@ def describe_hold(pipeline: str, epoch: int, verdict: Verdict) -> str:
 
 
 def require_unsent(tx: Transaction, row: Row, sinks: Sequence[str]) -> None:
-    """Nobody has begun to publish in any of `sinks`. Raises `RestageRefused`."""
+    """Raise `RestageRefused` if publishing has started in any of `sinks`."""
     publishers = tx.all(
         "find_publishers", pipeline=row["pipeline"], epoch=row["id"], attempt=row["attempt"], sinks=list(sinks)
     )
@@ -199,7 +200,7 @@ def require_unsent(tx: Transaction, row: Row, sinks: Sequence[str]) -> None:
 
 
 def require_predecessor_decided(tx: Transaction, pipeline: str, epoch: int) -> None:
-    """For cursor pipelines; void epochs don't count."""
+    """Raise `OutOfOrder` while the predecessor of a cursor epoch is undecided."""
     before = tx.one("find_predecessor", pipeline=pipeline, epoch=epoch)
     if before and before["state"] not in DECIDED:
         raise OutOfOrder(
@@ -208,8 +209,8 @@ def require_predecessor_decided(tx: Transaction, pipeline: str, epoch: int) -> N
 
 
 def lock_replaced(tx: Transaction, row: Row) -> list[int]:
-    """Lock those whose place this one takes; their numbers. Raises `IllegalTransition` unless every sink shows each,
-    and it is cleaned up."""
+    """Lock the epochs that this one replaces; returns their numbers. Raises `IllegalTransition` unless each is
+    cleaned."""
     numbers = [replaced["id"] for replaced in tx.all("list_replaced", pipeline=row["pipeline"], epoch=row["id"])]
     for number in numbers:
         require_state(lock_epoch(tx, row["pipeline"], number), EpochState.CLEANED, "replace")
@@ -217,7 +218,7 @@ def lock_replaced(tx: Transaction, row: Row) -> list[int]:
 
 
 def require_kept(tx: Transaction, pipeline: str, epoch: int) -> None:
-    """The epoch's sealed WAL is there, and nobody has begun to let go of it. Raises `WalGone`."""
+    """Raise `WalGone` unless the epoch's WAL is retained and not expired."""
     wal = tx.one("find_retained_wal", pipeline=pipeline, epoch=epoch)
     if wal is None or wal["expired_at"] is not None:
         raise WalGone(
@@ -227,7 +228,7 @@ def require_kept(tx: Transaction, pipeline: str, epoch: int) -> None:
 
 
 def require_keyed_state_follows(tx: Transaction, row: Row) -> None:
-    """The keyed state that is to be decided was made from the decided one of the epoch before."""
+    """Require that the keyed state is based on the decided state of the predecessor."""
     before = tx.one("find_predecessor", pipeline=row["pipeline"], epoch=row["id"])
     if row["based_on"] is None and (before is None or before["based_on"] is None):
         return
@@ -241,7 +242,7 @@ def require_keyed_state_follows(tx: Transaction, row: Row) -> None:
 
 
 def require_predecessor_published(tx: Transaction, pipeline: str, epoch: int, sink: str) -> None:
-    """For cursor pipelines; void epochs, and those that `sink` has no part in, don't count."""
+    """Raise `OutOfOrder` until the predecessor of a cursor epoch in this sink is published there."""
     before = tx.one("find_predecessor_of_sink", pipeline=pipeline, epoch=epoch, sink=sink)
     if before and before["state"] != ParticipantState.PUBLISHED:
         raise OutOfOrder(
@@ -251,7 +252,7 @@ def require_predecessor_published(tx: Transaction, pipeline: str, epoch: int, si
 
 
 def require_turn(tx: Transaction, row: Row, sink: str) -> None:
-    """No other epoch of the pipeline is, or has been, validated for unique keys and still has to be published."""
+    """Raise `KeysHeld` while another epoch of the pipeline is validated for unique keys and not published."""
     holder = tx.one("find_turn_holder", pipeline=row["pipeline"], epoch=row["id"], sink=sink)
     if holder:
         raise KeysHeld(
@@ -263,7 +264,7 @@ def require_turn(tx: Transaction, row: Row, sink: str) -> None:
 
 
 def require_published(tx: Transaction, row: Row, sink: str, token: int) -> None:
-    """The decided vote `token` has been published already; any other was never decided."""
+    """Require that the decided vote `token` is published. Raises `Fenced` for any other token."""
     participant = list_participants(tx, row["pipeline"], row["id"]).get(sink)
     if participant is None:
         raise UnknownEpoch(f"{epoch_name(row)} has no sink {sink}")
@@ -278,7 +279,7 @@ def list_participants(tx: Transaction, pipeline: str, epoch: int) -> dict[str, P
 
 
 def has_vote(tx: Transaction, row: Row, sink: str, vote: Vote) -> bool:
-    """This very vote is in the ledger already. Raises `Fenced` when another one was decided on."""
+    """Whether this vote is recorded already. Raises `Fenced` if another one was decided."""
     participant = list_participants(tx, row["pipeline"], row["id"]).get(sink)
     if participant is None:
         raise UnknownEpoch(f"{epoch_name(row)} was planned without sink {sink}")

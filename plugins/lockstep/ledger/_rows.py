@@ -30,14 +30,14 @@ CHUNK = 10_000
 
 
 def texts(values: Iterable[str]) -> str:
-    """An array's literal; the statement casts it to its type. No text may hold NUL, as no path can."""
+    """Array literal of texts, to be cast by the statement. Texts must not contain NUL."""
     items = list(values)
     escaped = "\0".join(items).replace("\\", "\\\\").replace('"', '\\"')
     return '{"' + escaped.replace("\0", '","') + '"}' if items else "{}"
 
 
 def numbers(values: Iterable[int | None]) -> str:
-    """The same of numbers."""
+    """Array literal of numbers."""
     return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"
 
 
@@ -111,7 +111,7 @@ def to_pending_event(row: Row) -> PendingAssetEvent:
     return PendingAssetEvent(*key, row["published_at"], row["published_by"], row.get("age"), row.get("missed"), runs)
 
 
-def to_kept_wal(row: Row) -> RetainedWal:
+def to_retained_wal(row: Row) -> RetainedWal:
     expired = row["expired_at"]
     return RetainedWal(
         row["epoch"],
@@ -134,7 +134,7 @@ def to_verdict(row: Row) -> Verdict:
 
 
 def require_row(row: Row | None) -> Row:
-    """A guarded update under the row's lock, after its guards have passed, always finds its row."""
+    """`row`, which a guarded update under a row lock always returns."""
     if row is None:
         raise IllegalTransition("the ledger's row changed under its own lock: this is a bug of Lockstep")
     return row

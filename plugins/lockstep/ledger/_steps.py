@@ -27,7 +27,7 @@ _MOST_LOST = 5_000_000  #: tokens; to take so many lasts seconds
 def take_token(
     tx: Transaction, pipeline: str, epoch: int, role: Role, sink: str | None = None, attempt: int | None = None
 ) -> int:
-    """The next token of the one sequence, kept as a row."""
+    """Issue the next token and record it as a row."""
     row = tx.one(
         "take_token", pipeline=pipeline, epoch=epoch, sink=sink, attempt=attempt, role=role.value, actor=tx.actor
     )
@@ -35,9 +35,9 @@ def take_token(
 
 
 def open_attempt(tx: Transaction, row: Row, role: Role, *, run: RunKey | None = None, reason: str | None = None) -> Row:
-    """Decide first: the fresh token fences every older attempt, then their votes are void.
+    """Open a new attempt: its token fences older attempts, and their votes are voided.
 
-    With a run the attempt is its own, under a lease; without one it is nobody's.
+    With `run`, the attempt belongs to that run, under a lease; otherwise it has no owner.
     """
     epoch = {"pipeline": row["pipeline"], "epoch": row["id"]}
     token = take_token(tx, row["pipeline"], row["id"], role)
@@ -57,7 +57,7 @@ def open_attempt(tx: Transaction, row: Row, role: Role, *, run: RunKey | None = 
 
 
 def save_run(tx: Transaction, run: RunKey, attempt: Attempt) -> None:
-    """From now on the tasks of `run` work for `attempt`."""
+    """Assign the tasks of `run` to `attempt`."""
     tx.do(
         "save_run",
         dag_id=run.dag_id,
@@ -70,7 +70,7 @@ def save_run(tx: Transaction, run: RunKey, attempt: Attempt) -> None:
 
 
 def skip_tokens(tx: Transaction, pipeline: str, token: int) -> None:
-    """None up to `token` is given out any more, and none is taken for it. Raises `IllegalTransition`."""
+    """Skip all tokens up to `token`, without recording them. Raises `IllegalTransition` for an implausible one."""
     last = _skip(tx, 1)
     if token - last > _MOST_LOST:
         raise IllegalTransition(_too_far(pipeline, token, last))
@@ -83,7 +83,7 @@ def _skip(tx: Transaction, count: int) -> int:
 
 
 def advance_token_sequence(tx: Transaction, pipeline: str, epoch: int, token: int) -> None:
-    """By taking them: that needs no other right than every task has, and is safe beside others."""
+    """Issue tokens until they exceed `token`. Needs no additional privileges and is safe under concurrency."""
     while (last := take_token(tx, pipeline, epoch, Role.OPERATOR)) <= token:
         if token - last > _MOST_LOST:
             raise IllegalTransition(_too_far(pipeline, token, last))
@@ -99,7 +99,7 @@ def _too_far(pipeline: str, token: int, last: int) -> str:
 
 
 def void_epoch(tx: Transaction, row: Row, reason: str) -> Row:
-    """Give the range up, in an attempt of its own."""
+    """Void the epoch in a new attempt."""
     row = open_attempt(tx, row, Role.OPERATOR, reason=reason)
     key = {"pipeline": row["pipeline"], "epoch": row["id"]}
     if row["replaces"] is not None:
@@ -115,7 +115,7 @@ def register_pipeline(
     settings: Mapping[str, Json],
     retention: WalRetention | None = None,
 ) -> None:
-    """Make it known. Raises `InvalidPipeline` as `update`."""
+    """Register a pipeline, or update it. Raises `InvalidPipeline` as `update_pipeline`."""
     tx.do("ensure_pipeline", pipeline=pipeline, keyed_by=identity.value)
     update_pipeline(tx, pipeline, identity, recovery_grace, settings, retention)
 
@@ -128,7 +128,8 @@ def update_pipeline(
     settings: Mapping[str, Json],
     retention: WalRetention | None = None,
 ) -> None:
-    """Raises `InvalidPipeline` if it lives with the other identity, or was forgotten."""
+    """Store grace, retention and settings. Raises `InvalidPipeline` for another kind of epochs or a forgotten
+    pipeline."""
     row = require_row(tx.one("find_pipeline", pipeline=pipeline))
     guards.require_remembered(row)
     if row["keyed_by"] != identity:
@@ -145,7 +146,10 @@ def update_pipeline(
 
 
 def is_unstarted(tx: Transaction, pipeline: str, savepoint_hash: str) -> bool:
-    """False if it began with this very savepoint. Raises `IllegalTransition` if it has epochs, or another one."""
+    """Whether the pipeline has no epochs and no savepoint; False if it started from this savepoint.
+
+    Raises `IllegalTransition` if it has epochs or another savepoint.
+    """
     last = guards.lock_pipeline(tx, pipeline)["last_epoch"]
     existing = tx.one("find_savepoint", pipeline=pipeline)
     if existing and existing["hash"] == savepoint_hash:
@@ -157,7 +161,7 @@ def is_unstarted(tx: Transaction, pipeline: str, savepoint_hash: str) -> bool:
 
 
 def find_rival(tx: Transaction, pipeline: str, interval: Interval | None, after: int | None) -> Row | None:
-    """The epoch that is there already in place of the one to be planned."""
+    """The existing epoch of the same interval, or the next cursor epoch."""
     if interval is None:
         last = tx.one("find_last_original", pipeline=pipeline, below=None)
         return last if last and last["id"] != after else None
@@ -170,14 +174,14 @@ def find_rival(tx: Transaction, pipeline: str, interval: Interval | None, after:
     return rival
 
 
-def last_standing(tx: Transaction, epoch: Epoch) -> int:
-    """The last number of a cursor's epochs that follow one another now, of which `epoch` is one."""
+def last_in_sequence(tx: Transaction, epoch: Epoch) -> int:
+    """Number of the last epoch in the sequence of a cursor that contains `epoch`."""
     rows = tx.all("list_epochs_in_order", pipeline=epoch.pipeline, epoch=epoch.id)
     return max((int(row["id"]) for row in rows), default=epoch.id)
 
 
 def require_join(tx: Transaction, pipeline: str, plan: Plan, after: int | None) -> None:
-    """A new cursor epoch goes on where epoch `after` ended. Raises `OutOfOrder`."""
+    """Raise `OutOfOrder` unless a new cursor epoch starts where epoch `after` ended."""
     if after is None:
         return
     gap = _find_gap(tx, pipeline, after + 1, _as_stored(plan))
@@ -186,8 +190,8 @@ def require_join(tx: Transaction, pipeline: str, plan: Plan, after: int | None) 
 
 
 def require_joins(tx: Transaction, row: Row, plan: Plan) -> None:
-    """A cursor epoch that gets this plan still meets its neighbours, or keeps the range of those whose place it takes.
-    Raises `IllegalTransition`."""
+    """Raise `IllegalTransition` unless a cursor epoch with this plan still joins its neighbours, or keeps the range
+    that it replaces."""
     if row["span"] is not None:
         return
     if row["generation"] > 0:
@@ -211,7 +215,7 @@ def insert_epoch(
     interval: Interval | None,
     generation: Generation | None = None,
 ) -> Row:
-    """A new epoch under the next number, in the first attempt of `run`, under the pipeline's lock. Raises
+    """Insert an epoch with the next number and its first attempt, owned by `run`. Requires the pipeline's lock. Raises
     `SourceClaimed`."""
     number = int(require_row(tx.one("number_epoch", pipeline=pipeline))["last_epoch"])
     token = take_token(tx, pipeline, number, Role.BEGIN)
@@ -240,8 +244,8 @@ def insert_epoch(
 
 
 def freeze_plan(tx: Transaction, row: Row, plan: Plan, claims: Mapping[str, Sequence[Claim]]) -> None:
-    """Participants and claims of an epoch's plan, under the pipeline's lock. What other lives of its range claim is its
-    own already. Raises `SourceClaimed`."""
+    """Insert participants and claims of a plan. Requires the pipeline's lock. Claims of other generations of the range
+    count as its own. Raises `SourceClaimed`."""
     pipeline, epoch = row["pipeline"], row["id"]
     own = (
         [generation["id"] for generation in tx.all("list_generations", pipeline=pipeline, root=row["root"])]
@@ -258,7 +262,8 @@ def freeze_plan(tx: Transaction, row: Row, plan: Plan, claims: Mapping[str, Sequ
 def claim_files(
     tx: Transaction, pipeline: str, epoch: int, source: str, claims: Sequence[Claim], own: Sequence[int] = ()
 ) -> None:
-    """Under the pipeline's lock. `own`: epochs whose claims are this one's, too. Raises `SourceClaimed`."""
+    """Claim files; those claimed by the epochs `own` are skipped. Requires the pipeline's lock. Raises
+    `SourceClaimed`."""
     _require_once(source, claims)
     if own:
         paths = texts(claim.path for claim in claims)
@@ -288,7 +293,7 @@ def claim_files(
 
 
 def _require_once(source: str, claims: Sequence[Claim]) -> None:
-    """What a plan has twice would be read twice: a fault of the source that mustn't pass unseen."""
+    """Raise `SourceClaimed` for a file, or range of a file, that the plan contains twice."""
     counts = Counter((claim.path, claim.starts) for claim in claims)
     if twice := sorted(path for (path, _), times in counts.items() if times > 1):
         raise SourceClaimed(
@@ -303,9 +308,10 @@ def _claimant(row: Row) -> str:
 
 
 def _find_gap(tx: Transaction, pipeline: str, epoch: int, plan: Json, replaced: Json | None = None) -> str | None:
-    """Where a cursor pipeline's ranges would not join if `epoch` had `plan`, in place of `replaced`. None if they do.
+    """Describe a gap between ranges that `plan` would cause for `epoch`, in place of the plan `replaced`; None if all
+    join.
 
-    A source goes on where the last epoch before that names it ended, whatever epochs without it lie between.
+    A source continues at the end of the last preceding epoch that contains it, whatever epochs are in between.
     """
     planned = _divided(plan)
     for source in sorted(planned.keys() | (_divided(replaced).keys() if replaced else set())):
@@ -325,16 +331,16 @@ def _find_gap(tx: Transaction, pipeline: str, epoch: int, plan: Json, replaced: 
 
 
 def _divided(plan: Json) -> Json:
-    """The ranges that follow one another: of what is read whole none does."""
+    """Sources that are read in consecutive ranges, not as snapshots."""
     return {name: planned for name, planned in plan["sources"].items() if not planned.get("snapshot")}
 
 
 def _started_at(tx: Transaction, pipeline: str, source: str) -> Json:
-    """Where the savepoint that the pipeline began with ended."""
+    """End position of the source in the savepoint that the pipeline started from."""
     start = tx.one("find_savepoint", pipeline=pipeline)
     return start["savepoint"]["positions"].get(source) if start else None
 
 
 def _as_stored(plan: Plan) -> Json:
-    """The plan as it comes back from the ledger: tuples are lists, say."""
+    """The plan as the ledger returns it, with lists for tuples."""
     return json.loads(json.dumps(plan.to_json()))

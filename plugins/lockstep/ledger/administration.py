@@ -26,10 +26,10 @@ _MIGRATION_REFUSED = (
 
 
 def migrate(dsn: str) -> list[str]:
-    """Apply the migrations that are missing, each in its own transaction; return their names.
+    """Apply missing migrations, each in its own transaction; returns their names.
 
-    Raises `LedgerRefused` when the schema is newer than this Lockstep, or older and not this role's to change;
-    `LedgerUnavailable` when it can't be reached.
+    Raises `LedgerRefused` if the schema is newer than this Lockstep, or this role may not change it;
+    `LedgerUnavailable`.
     """
     with connect_as_owner(
         dsn, "lockstep-migrate", refused=_MIGRATION_REFUSED, failed="the ledger does not answer"
@@ -41,7 +41,7 @@ def migrate(dsn: str) -> list[str]:
 
 
 def _current(connection: Any) -> int:
-    """The version that stands. Creates nothing where it is there: a task's role needn't be allowed to."""
+    """Current schema version. Creates schema and table only if missing: a task's role needs no privilege for that."""
     with connection, connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('lockstep.migration') IS NULL, to_regnamespace('lockstep') IS NULL")
         no_table, no_schema = cursor.fetchone()
@@ -83,7 +83,7 @@ _PRUNING_REFUSED = (
 
 @dataclass(frozen=True)
 class HistoryPart:
-    """A partition of the history: transitions from `starts` up to, and not with, `ends`."""
+    """A partition of the history: transitions from `starts` (inclusive) to `ends` (exclusive)."""
 
     name: str
     starts: datetime | None  #: None: of the first one
@@ -93,7 +93,7 @@ class HistoryPart:
 
 @dataclass(frozen=True)
 class Pruning:
-    """What was done, or in a dry run would be. `held_by`: the unfinished epoch for which older parts were kept."""
+    """The result of pruning, or of its dry run. `held_by`: the unfinished epoch that keeps older partitions."""
 
     dry_run: bool
     before: datetime  #: what is older may go
@@ -104,11 +104,11 @@ class Pruning:
 
 
 def prune(dsn: str, keep: timedelta = KEEP, *, period: timedelta = PERIOD, dry_run: bool = False) -> Pruning:
-    """Drop the partitions of the history that are older than `keep`; begin a new one where the last is `period` old.
+    """Drop history partitions older than `keep`; start a new one if the last is older than `period`.
 
-    A partition with a transition of an epoch that isn't cleaned or void stays, and so do all after it. Decisions,
-    markers' tokens, claims and votes stand elsewhere and stay for good. Raises `InvalidPipeline` if `keep` is negative,
-    `LedgerRefused` for a role that doesn't own the tables, `LedgerUnavailable`, also where tasks hold the history.
+    Partitions with transitions of unfinished epochs, and all later ones, stay. Decisions, tokens, claims and votes are
+    in other tables and are never dropped. Raises `InvalidPipeline` for a negative `keep`, `LedgerRefused` for a role
+    that doesn't own the tables, `LedgerUnavailable`, also while tasks lock the history.
     """
     if keep < timedelta(0) or period <= timedelta(0):
         raise InvalidPipeline(f"what is to be kept is a time that has passed, not {keep}")
@@ -133,7 +133,7 @@ def prune(dsn: str, keep: timedelta = KEEP, *, period: timedelta = PERIOD, dry_r
 
 @contextmanager
 def _owner(dsn: str) -> Iterator[Any]:
-    """One transaction of the tables' owner, that doesn't wait long."""
+    """A cursor in one transaction of the tables' owner, with a short lock timeout."""
     session = f"-c lock_timeout={_LOCK_SECONDS}s -c statement_timeout=10min"
     with connect_as_owner(
         dsn, "lockstep-prune", refused=_PRUNING_REFUSED, failed="nothing was pruned", options=session
@@ -151,7 +151,7 @@ def _parts(cursor: Any) -> list[HistoryPart]:
 
 
 def _droppable(cursor: Any, parts: list[HistoryPart], before: datetime) -> tuple[str | None, list[HistoryPart]]:
-    """The parts that end before that, and the epoch that keeps the first of those that stay."""
+    """The partitions that can be dropped, and the epoch that keeps the first remaining one."""
     droppable: list[HistoryPart] = []
     for part in parts[:-1]:
         if part.ends is None or part.ends > before:
@@ -164,7 +164,7 @@ def _droppable(cursor: Any, parts: list[HistoryPart], before: datetime) -> tuple
 
 
 def _drop(cursor: Any, parts: list[HistoryPart]) -> None:
-    """An empty one takes their place: a row of any time must find a partition, whatever a clock says."""
+    """Drop partitions and add an empty one in their place: a row of any time needs a partition."""
     for part in parts:
         cursor.execute(sql.SQL("DROP TABLE {}").format(_table(part)))
     last = parts[-1]
@@ -172,7 +172,7 @@ def _drop(cursor: Any, parts: list[HistoryPart]) -> None:
 
 
 def _bottom(part: HistoryPart) -> str:
-    """What an empty part is called that ends where `part` does."""
+    """Name of the empty partition that ends where `part` does."""
     return f"transition_before_{part.ends:%Y%m%d}"
 
 
@@ -182,7 +182,8 @@ def _table(part: HistoryPart) -> sql.Identifier:
 
 @dataclass(frozen=True)
 class LedgerCondition:
-    """`migration` 0: the database holds no ledger. `unreadable`: tables that this role may not read."""
+    """Findings about the ledger's server. `migration` 0: no ledger in the database. `unreadable`: tables that this role
+    can't read."""
 
     server: int  #: server_version_num of PostgreSQL: 160004 is 16.4
     migration: int
@@ -196,7 +197,7 @@ class LedgerCondition:
 
 
 def examine_ledger(dsn: str) -> LedgerCondition:
-    """Ask, and change nothing. Raises `LedgerRefused`, `LedgerUnavailable`."""
+    """Examine the ledger's server without changes. Raises `LedgerRefused`, `LedgerUnavailable`."""
     with closing(connect(dsn, "lockstep-doctor", options="-c statement_timeout=20s")) as connection:
         try:
             with connection.cursor(cursor_factory=RealDictCursor) as cursor:
@@ -224,5 +225,5 @@ def examine_ledger(dsn: str) -> LedgerCondition:
 
 
 def _ahead(server_time: datetime, sent_at: datetime, received_at: datetime) -> timedelta:
-    """The server looked at its clock some time between the two: within that nothing is known."""
+    """Clock difference of the server, at least; zero within the uncertainty of the round trip."""
     return min(server_time - sent_at, timedelta()) if server_time < received_at else server_time - received_at

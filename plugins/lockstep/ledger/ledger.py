@@ -46,7 +46,7 @@ from lockstep.errors import (
     RestageRefused,
 )
 from lockstep.ledger._connection import Transaction
-from lockstep.ledger._rows import require_row, to_epoch, to_kept_wal, to_verdict
+from lockstep.ledger._rows import require_row, to_epoch, to_retained_wal, to_verdict
 from lockstep.ledger.reader import LedgerReader
 from lockstep.ledger.rebuilding import RebuiltEpoch
 from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState, ParticipantState, Role
@@ -56,7 +56,8 @@ _COUNT_EVERY = 256  #: epochs that `lockstep status` may have to count
 
 
 class Ledger(LedgerReader):
-    """Raises `LedgerUnavailable` when it can't be reached and `LedgerRefused` when it can't be trusted."""
+    """Writes to the ledger. Raises `LedgerUnavailable` if it can't be reached, `LedgerRefused` if it can't be
+    trusted."""
 
     def ensure_pipeline(
         self,
@@ -66,10 +67,10 @@ class Ledger(LedgerReader):
         settings: Mapping[str, Json] = _NONE,
         retention: WalRetention | None = None,
     ) -> None:
-        """Register the pipeline, with its `recovery_grace`, its WALs' `retention` and its sinks' operational `settings`
-        for a recovery that has no definition.
+        """Register the pipeline with its `recovery_grace`, WAL `retention` and the sinks' operational `settings`, which
+        recovery reads in place of a definition.
 
-        Raises `InvalidPipeline` if the pipeline lives with the other identity already.
+        Raises `InvalidPipeline` if the pipeline has the other kind of epochs.
         """
         self._connection.run(
             Role.BEGIN, lambda tx: steps.register_pipeline(tx, pipeline, identity, recovery_grace, settings, retention)
@@ -83,7 +84,7 @@ class Ledger(LedgerReader):
         settings: Mapping[str, Json] = _NONE,
         retention: WalRetention | None = None,
     ) -> None:
-        """The same for a pipeline that is known; one that isn't becomes so with its first epoch, and not before."""
+        """Update a registered pipeline as `ensure_pipeline`; a new one is registered with its first epoch."""
 
         def work(tx: Transaction) -> None:
             if tx.one("find_pipeline", pipeline=pipeline):
@@ -106,11 +107,11 @@ class Ledger(LedgerReader):
         settings: Mapping[str, Json] = _NONE,
         retention: WalRetention | None = None,
     ) -> Epoch | None:
-        """Insert an epoch with its participants, claims and run; with the first one the pipeline. `after`: the cursor
-        epoch it follows.
+        """Insert an epoch with participants, claims and run, and register the pipeline if new. `after`: predecessor of
+        a cursor epoch.
 
-        None when somebody else has planned this interval, or the next cursor epoch, meanwhile: look again. Raises
-        `IntervalOverlap`, `SourceClaimed`, and `OutOfOrder` when epoch `after` was replanned meanwhile.
+        Returns None if another run has planned the interval, or the next cursor epoch, meanwhile. Raises
+        `IntervalOverlap`, `SourceClaimed`, and `OutOfOrder` if epoch `after` was replanned meanwhile.
         """
         own_tokens: set[int] = set()  # tokens of tries whose answer was lost: the epoch may stand there already
         identity = KeyedBy.INTERVAL if after is None else KeyedBy.CURSOR
@@ -140,12 +141,11 @@ class Ledger(LedgerReader):
         restores: int | None = None,
         through: int | None = None,
     ) -> Epoch | None:
-        """Insert the epoch that is to take the place of `current`, which every sink shows and nobody has replaced; or
-        of all that follow it, too, up to the last one, `through`. `restores`: the earlier life of the range whose rows
-        it shows again; that one's WAL stays from now on.
+        """Insert the generation that will replace `current`, or the whole sequence from `current` to epoch `through`.
+        `restores`: the earlier generation whose rows are restored; its WAL is retained from now on.
 
-        None when somebody else has planned one for it, or the next one, meanwhile: look again. Raises `SourceClaimed`,
-        `WalGone`, and `IllegalTransition` unless `current` is cleaned up.
+        Returns None if another run has planned it, or a next epoch, meanwhile. Raises `SourceClaimed`, `WalGone`, and
+        `IllegalTransition` unless `current` is cleaned.
         """
         number = current.generation.number + 1 if current.generation else 1
         generation = Generation(current.root, number, current.id, reason, restores, through)
@@ -160,7 +160,7 @@ class Ledger(LedgerReader):
             guards.require_state(before, EpochState.CLEANED, "replace")
             if restores is not None:
                 guards.require_kept(tx, current.pipeline, restores)  # nobody lets go of it without the pipeline's lock
-            if through is not None and steps.last_standing(tx, current) != through:
+            if through is not None and steps.last_in_sequence(tx, current) != through:
                 return None
             row = steps.insert_epoch(tx, current.pipeline, plan, claims, run, current.interval, generation)
             own_tokens.add(row["attempt"])
@@ -170,10 +170,10 @@ class Ledger(LedgerReader):
         return self._connection.run(Role.BEGIN, work, history_reason)
 
     def take_over(self, pipeline: str, epoch: int, run: RunKey) -> Epoch:
-        """Open a new attempt of an undecided epoch for `run`, or attach `run` to a decided one.
+        """Open a new attempt of an undecided epoch for `run`, or attach `run` to a decided epoch.
 
-        Raises `EpochBusy` while another run's lease lasts, or that of the same command, given before; `EpochVoid` for a
-        range that was given up.
+        Raises `EpochBusy` while another run, or the same command issued earlier, has a lease; `EpochVoid` for a void
+        epoch.
         """
         own_tokens: set[int] = set()
 
@@ -196,9 +196,9 @@ class Ledger(LedgerReader):
     def raise_attempt(
         self, pipeline: str, epoch: int, role: Role, *, only: int | None = None, reason: str = ""
     ) -> Epoch:
-        """Void the current attempt and every vote; nobody owns the new one. A decided epoch is returned as it is.
+        """Void the current attempt and all votes; the new attempt has no owner. Decided epochs are returned unchanged.
 
-        `only`: raise it only while this attempt is the current one.
+        `only`: do nothing unless this is the current attempt.
         """
 
         def work(tx: Transaction) -> Epoch:
@@ -210,9 +210,9 @@ class Ledger(LedgerReader):
         return self._connection.run(role, work, reason)
 
     def discard_seal(self, attempt: Attempt, reason: str) -> Epoch:
-        """staged → planned: the sealed WAL fails its checks, stage again. Only before the decision.
+        """staged → planned: the sealed WAL failed its checks and is staged again. Only before the decision.
 
-        Opens a new attempt of the same run, so that no vote for the discarded WAL can count for the next one.
+        Opens a new attempt of the same run, so that votes for the discarded WAL don't count.
         """
         own_tokens: set[int] = set()
 
@@ -234,10 +234,10 @@ class Ledger(LedgerReader):
     # --- while tasks run ---
 
     def take_token(self, attempt: Attempt, role: Role, sink: str | None = None) -> int:
-        """A fresh execution token. For `prepare` it also outdates the sink's earlier executions, and their vote.
+        """A new execution token. For `prepare` it also supersedes the sink's earlier executions and their vote.
 
-        Raises `Fenced` when `stage` or `prepare` starts under a stale attempt, `AlreadyDecided` when it comes too late:
-        a token above the decided one would let it roll the decided branch back. Raises `NotAudited`, `EpochHeld`.
+        Raises `Fenced` if `stage` or `prepare` starts in an outdated attempt, `AlreadyDecided` after the decision: a
+        higher token would roll back the decided branch. Raises `NotAudited`, `EpochHeld`.
         """
 
         def work(tx: Transaction) -> int:
@@ -256,9 +256,12 @@ class Ledger(LedgerReader):
         return self._connection.run(role, work)
 
     def take_turn(self, attempt: Attempt, sink: str, token: int) -> None:
-        """Let `sink` be validated while no other epoch of the pipeline can make its rows collide: none has the turn,
-        and none has voted there without being published. The turn ends with the vote's publication, or with the
-        attempt. Raises `KeysHeld`, and `Fenced` for an execution that isn't the youngest."""
+        """Reserve validation of unique keys for `sink`: no other epoch of the pipeline has the turn or an unpublished
+        vote.
+
+        The turn ends with the publication or the attempt. Raises `KeysHeld`; `Fenced` unless this is the youngest
+        execution.
+        """
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, attempt.pipeline)  # two epochs ask one after the other
@@ -272,7 +275,7 @@ class Ledger(LedgerReader):
         self._connection.run(Role.PREPARE, work)
 
     def renew_lease(self, attempt: Attempt, role: Role, meanwhile: timedelta = timedelta()) -> bool:
-        """False when the attempt is no longer the current one. `meanwhile`: nobody will be at it for so long."""
+        """Renew the lease; False if the attempt is outdated. `meanwhile`: additional time without any task running."""
 
         def work(tx: Transaction) -> bool:
             row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
@@ -295,9 +298,9 @@ class Ledger(LedgerReader):
         code_version: str,
         based_on: str | None = None,
     ) -> Epoch:
-        """planned → staged, once. The epoch as another execution left it when that one has sealed already.
+        """planned → staged, once. Returns the epoch unchanged if another execution has sealed it.
 
-        `based_on`: with state, the manifest hash of the epoch before, "" where there is none.
+        `based_on`: with state, the manifest hash of the predecessor, "" if there is none.
         """
 
         def work(tx: Transaction) -> Epoch:
@@ -320,8 +323,10 @@ class Ledger(LedgerReader):
         return self._connection.run(Role.STAGE, work)
 
     def record_verdict(self, attempt: Attempt, manifest_hash: str, results: Sequence[AuditResult]) -> Verdict:
-        """What the audits of the WAL with this manifest came to. The verdict as another execution left it, if that was
-        first. Raises `Fenced`; `NotPrepared` if another WAL is sealed now, or none."""
+        """Record the audits' results for the WAL with this manifest, or return the verdict of an earlier execution.
+
+        Raises `Fenced`; `NotPrepared` if another WAL is sealed, or none.
+        """
         offended = any(result.offending and result.blocking for result in results)
         outcome = Outcome.HELD if offended else Outcome.PASSED
         verdict = Verdict(manifest_hash, outcome, tuple(results), self.actor, datetime.now(UTC))
@@ -352,8 +357,8 @@ class Ledger(LedgerReader):
         return self._connection.run(Role.AUDIT, work, str(verdict))
 
     def record_vote(self, attempt: Attempt, sink: str, vote: Vote) -> None:
-        """pending or prepared → prepared. Raises `Fenced` when a younger attempt or execution has taken over, or the
-        decision has been taken with another vote; `NotAudited`, `EpochHeld`."""
+        """pending or prepared → prepared. Raises `Fenced` for an outdated attempt or execution, or after a decision
+        with another vote; `NotAudited`, `EpochHeld`."""
 
         def work(tx: Transaction) -> None:
             row = guards.lock_current(tx, attempt)
@@ -380,10 +385,10 @@ class Ledger(LedgerReader):
         self._connection.run(Role.PREPARE, work)
 
     def commit_epoch(self, attempt: Attempt) -> Epoch:
-        """The decision: staged → committed when this attempt's votes are exactly the plan's sinks.
+        """The decision: staged → committed, if this attempt's votes are exactly the plan's sinks.
 
-        Raises `NotPrepared`, `NotAudited`, `EpochHeld`, `Fenced`, `OutOfOrder` when a cursor pipeline's earlier epoch
-        isn't decided, and `LedgerConflict` when the epoch's state wasn't made from that epoch's.
+        Raises `NotPrepared`, `NotAudited`, `EpochHeld`, `Fenced`; `OutOfOrder` if the predecessor of a cursor epoch is
+        undecided; `LedgerConflict` if the epoch's state is based on another predecessor.
         """
 
         def work(tx: Transaction) -> Epoch:
@@ -392,8 +397,8 @@ class Ledger(LedgerReader):
         return self._connection.run(Role.COMMIT, work)
 
     def commit_epochs(self, pack: Sequence[Attempt]) -> list[Epoch | LockstepError]:
-        """Decide several epochs of one pipeline in one transaction, in their order: for each the epoch, or why it isn't
-        decided, which keeps none of the others from it. Each is guarded as by `commit_epoch`."""
+        """Decide several epochs of one pipeline in one transaction, in order. Returns for each the epoch or the error
+        that prevented its decision, which does not affect the others. Guards as `commit_epoch`."""
 
         def work(tx: Transaction) -> list[Epoch | LockstepError]:
             outcomes: dict[Attempt, Epoch | LockstepError] = {}
@@ -409,10 +414,8 @@ class Ledger(LedgerReader):
     # --- publish, cleanup ---
 
     def renew_publisher(self, epoch: Epoch, sink: str, role: Role) -> bool:
-        """Tell `lockstep status` that somebody is at publishing the decided epoch; nothing else rests on it.
-
-        False when there is nothing to publish any more.
-        """
+        """Record for `lockstep status` that a task is publishing the decided epoch; informational. False if nothing is
+        left to publish."""
 
         def work(tx: Transaction) -> bool:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
@@ -432,8 +435,10 @@ class Ledger(LedgerReader):
         reason: str = "",
         unproven: str | None = None,
     ) -> Epoch:
-        """prepared → published for the decided vote; with the last sink committed → published. `unproven`: why that
-        doesn't prove that the sink shows the rows; None where it does."""
+        """prepared → published for the decided vote, and committed → published with the last sink.
+
+        `unproven`: why the publication doesn't prove that the sink contains the rows; None if it does.
+        """
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
@@ -450,26 +455,28 @@ class Ledger(LedgerReader):
         return self._connection.run(role, work, reason)
 
     def mark_emitted(self, pipeline: str, epoch: int, sinks: Sequence[str], role: Role) -> None:
-        """Airflow's assets know that these sinks show the epoch."""
+        """Delete the pending asset events of these sinks: Airflow has them."""
         self._connection.run(role, lambda tx: tx.do("mark_emitted", pipeline=pipeline, epoch=epoch, sinks=list(sinks)))
 
     def mark_missed(self, pipeline: str, sink: str, epochs: Sequence[int], role: Role) -> None:
-        """Somebody has looked for these in Airflow, and they weren't there."""
+        """Record that these pending asset events were not found in Airflow."""
         self._connection.run(role, lambda tx: tx.do("mark_missed", pipeline=pipeline, sink=sink, epochs=list(epochs)))
 
-    def forget_pending_events(self, pipeline: str, sink: str, epochs: Sequence[int], role: Role) -> None:
-        """Let go of what nobody could be told."""
+    def delete_unemittable_events(self, pipeline: str, sink: str, epochs: Sequence[int], role: Role) -> None:
+        """Delete pending asset events that can't be emitted."""
         self._connection.run(
             role, lambda tx: tx.do("delete_unemittable_events", pipeline=pipeline, sink=sink, epochs=list(epochs))
         )
 
-    def forget_replaced(self, role: Role) -> None:
-        """Let go of what no sink shows any more."""
+    def delete_replaced_events(self, role: Role) -> None:
+        """Delete pending asset events of replaced epochs."""
         self._connection.run(role, lambda tx: tx.do("delete_replaced_events"))
 
     def record_comparison(self, epoch: Epoch, sink: str, unproven: str | None) -> None:
-        """Somebody has read `sink` back. `unproven`: what is amiss with its rows of the epoch; None if they are those
-        that were sealed. The history has it where that is news. Nothing is kept of what changed meanwhile."""
+        """Record the result of comparing `sink` with the sealed rows. `unproven`: the difference, or None if equal.
+
+        A changed result is added to the history. Ignored if the epoch was replaced or sealed again meanwhile.
+        """
 
         def work(tx: Transaction) -> None:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
@@ -487,9 +494,9 @@ class Ledger(LedgerReader):
 
         self._connection.run(Role.OPERATOR, work, unproven or "verify: the rows are those that were sealed")
 
-    def choose_wal(self, epoch: Epoch, role: Role, retained: tuple[str, int] | None) -> RetainedWal | None:
-        """Which WAL of a published epoch stays after cleanup, before anything is deleted: folder and bytes of it, or
-        None for none. What was chosen before stays chosen. One that has expired: none stays; None: it is cleaned up."""
+    def decide_retention(self, epoch: Epoch, role: Role, retained: tuple[str, int] | None) -> RetainedWal | None:
+        """Decide, before anything is deleted, which WAL of a published epoch is retained: folder and bytes, or None.
+        The first decision is final. Returns it, with an expiry if no WAL is retained; None if the epoch is cleaned."""
         wal, size = retained or (epoch.wal, 0)
 
         def work(tx: Transaction) -> RetainedWal | None:
@@ -498,12 +505,12 @@ class Ledger(LedgerReader):
                 return None
             guards.require_state(row, EpochState.PUBLISHED, "clean up")
             tx.do("retain_wal", **guards.key(epoch), wal=wal, bytes=size, stays=retained is not None)
-            return to_kept_wal(require_row(tx.one("find_retained_wal", **guards.key(epoch))))
+            return to_retained_wal(require_row(tx.one("find_retained_wal", **guards.key(epoch))))
 
         return self._connection.run(role, work)
 
     def record_cleanup(self, epoch: Epoch, role: Role) -> Epoch:
-        """published → cleaned, after the WAL was deleted, or the one that stays was left."""
+        """published → cleaned, after the WAL was deleted or retained."""
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
@@ -519,27 +526,27 @@ class Ledger(LedgerReader):
         return cleaned
 
     def expire_wals(self, pipeline: str, role: Role) -> list[RetainedWal]:
-        """The kept WALs that are due, oldest first. From now on they may be gone: nobody else goes by them."""
+        """Expire retained WALs that are due, oldest first; returns them. From now on their files may be missing."""
 
         def work(tx: Transaction) -> list[RetainedWal]:
             guards.lock_pipeline(tx, pipeline)
-            due = [to_kept_wal(row) for row in tx.all("list_expiring_wals", pipeline=pipeline)]
+            due = [to_retained_wal(row) for row in tx.all("list_expiring_wals", pipeline=pipeline)]
             tx.do("expire_wals", pipeline=pipeline, epochs=[wal.epoch for wal in due])
             return due
 
         return self._connection.run(role, work)
 
-    def forget_wal(self, pipeline: str, epoch: int, role: Role) -> None:
-        """Of a kept WAL that has expired nothing is there any more."""
+    def delete_retained_wal(self, pipeline: str, epoch: int, role: Role) -> None:
+        """Delete the row of an expired WAL after its files were deleted."""
         self._connection.run(role, lambda tx: tx.do("delete_retained_wal", pipeline=pipeline, epoch=epoch))
 
     # --- what a person may do: it all stands in the history ---
 
     def void_epoch(self, pipeline: str, epoch: int, reason: str, *, only: int | None = None) -> Epoch:
-        """Give an undecided epoch's range up. Its claims stay, nobody else reads those files; but not those of one that
-        was to take another's place: that one keeps the range.
+        """Void an undecided epoch. Its claims stay, so that no other epoch reads its files, unless it is a generation:
+        then the replaced epoch has the range.
 
-        `only`: raises `IllegalTransition` unless this attempt is the current one.
+        `only`: raises `IllegalTransition` unless this is the current attempt.
         """
 
         def work(tx: Transaction) -> Epoch:
@@ -553,10 +560,8 @@ class Ledger(LedgerReader):
         return self._connection.run(Role.OPERATOR, work, reason)
 
     def release_epoch(self, pipeline: str, epoch: int, reason: str, *, only: str | None = None) -> Epoch:
-        """Let an epoch go on that its audits hold: a person has looked. Raises `IllegalTransition` for any other.
-
-        `only`: raises `IllegalTransition` too unless the sealed WAL is the one whose manifest's hash begins so.
-        """
+        """Release an epoch held by its audits. Raises `IllegalTransition` for any other epoch, and unless `only` is a
+        prefix of the sealed manifest's hash."""
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, pipeline, epoch)
@@ -576,9 +581,9 @@ class Ledger(LedgerReader):
         return self._connection.run(Role.OPERATOR, work, f"released: {reason}")
 
     def forget_pipeline(self, pipeline: str, reason: str) -> None:
-        """Void what a pipeline that never decided anything has, and list it nowhere any more; its name stays taken.
+        """Void all epochs of a pipeline without decided ones and hide it; its name can't be reused.
 
-        Raises `IllegalTransition` if an epoch of it was ever decided, `UnknownEpoch`.
+        Raises `IllegalTransition` if an epoch is decided, `UnknownEpoch`.
         """
 
         def work(tx: Transaction) -> None:
@@ -606,11 +611,11 @@ class Ledger(LedgerReader):
         *,
         only: int | None = None,
     ) -> Epoch:
-        """Give an undecided epoch a new range and new sinks; its WAL, if sealed, is rubbish from now on. `run`: the one
-        that is to move it then, and has it from now on. `only`: raises `IllegalTransition` unless this attempt is the
-        current one.
+        """Give an undecided epoch a new range and new sinks; a sealed WAL is discarded. `run`: owns the epoch from now
+        on.
 
-        A cursor epoch's range must still join its neighbours'. Raises `IllegalTransition`, `SourceClaimed`.
+        A cursor epoch must still join its neighbours. Raises `IllegalTransition`, also unless `only` is the current
+        attempt; `SourceClaimed`.
         """
 
         def work(tx: Transaction) -> Epoch:
@@ -641,11 +646,10 @@ class Ledger(LedgerReader):
     def merge_epoch(
         self, stuck: Epoch, plan: Plan, claims: Mapping[str, Sequence[Claim]], run: RunKey, reason: str
     ) -> Epoch:
-        """Give a cursor's last epoch, which nobody is at and of which nothing is sealed, a longer range, in a new
-        attempt of `run`. `claims`: what it has further.
+        """Extend the range of a cursor's last epoch, which is planned and idle, in a new attempt of `run`. `claims`:
+        the additional files.
 
-        Raises `IllegalTransition` unless `stuck` is what it was and its ranges still join, `EpochBusy` while another
-        run's lease lasts, `SourceClaimed`.
+        Raises `IllegalTransition` if `stuck` has changed or its ranges don't join, `EpochBusy`, `SourceClaimed`.
         """
         own_tokens: set[int] = set()
 
@@ -669,7 +673,7 @@ class Ledger(LedgerReader):
         return self._connection.run(Role.BEGIN, work, reason)
 
     def retarget_participant(self, epoch: Epoch, sink: str, target_id: str, reason: str) -> None:
-        """A person says that `target_id`, as it is now, doesn't hold the decided epoch: publish it there."""
+        """Record an operator's statement that `target_id` lacks the decided epoch, and publish there."""
 
         def work(tx: Transaction) -> None:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
@@ -684,12 +688,14 @@ class Ledger(LedgerReader):
 
         self._connection.run(Role.OPERATOR, work, reason)
 
-    def note_word(
+    def write_note(
         self, epoch: Epoch, sink: str, word: str, role: Role = Role.OPERATOR, *, after: int | None = None
     ) -> int:
-        """Keep what a person says of a decided epoch in a sink that hasn't published it, or (`role`) what became of
-        that; it moves nothing. The id of the entry. `after`: the last one that was seen. Raises `IllegalTransition`,
-        also where there is a younger one."""
+        """Record an operator's statement about a decided epoch in a sink that has not published it, or (`role`) its
+        outcome; returns the id of the history entry. No state changes.
+
+        `after`: the last known entry. Raises `IllegalTransition`, also if there is a later one.
+        """
 
         def work(tx: Transaction) -> int:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
@@ -711,7 +717,7 @@ class Ledger(LedgerReader):
         return self._connection.run(role, work, word)
 
     def change_pipeline(self, pipeline: str, change: str, details: Json, reason: str) -> None:
-        """Keep a person's word on a pipeline as a whole. Raises `UnknownEpoch` if there is none of this name."""
+        """Record a manual decision about a pipeline. Raises `UnknownEpoch` for an unknown name."""
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)
@@ -721,7 +727,7 @@ class Ledger(LedgerReader):
         self._connection.run(Role.OPERATOR, work, reason)
 
     def override_settings(self, pipeline: str, sink: str, settings: Mapping[str, Json], reason: str) -> None:
-        """From now on a sink works with these operational arguments; with none of them, as it is deployed."""
+        """Override a sink's operational arguments; an empty mapping restores the deployed ones."""
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)
@@ -733,7 +739,7 @@ class Ledger(LedgerReader):
         self._connection.run(Role.OPERATOR, work, reason)
 
     def renumber(self, pipeline: str, beyond: int, token: int, details: Json, reason: str) -> None:
-        """From now on epochs are numbered above `beyond` and tokens above `token`; never below what they were."""
+        """Number new epochs above `beyond` and new tokens above `token`; numbers never decrease."""
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)
@@ -745,15 +751,18 @@ class Ledger(LedgerReader):
         self._connection.run(Role.OPERATOR, work, reason)
 
     def adopt_deployment(self, deployment: str) -> None:
-        """Go by the id of a ledger that was lost; as the owner of the tables. Raises as `rebuilding` says."""
+        """Take the id of a lost ledger; needs the owner of the tables. Raises as `rebuilding.adopt_deployment`."""
         rebuilding.adopt_deployment(self._connection.dsn, deployment)
         self._deployment = deployment
 
     def rebuild_pipeline(
         self, pipeline: str, epochs: Sequence[RebuiltEpoch], beyond: int, token: int, details: Json, reason: str
     ) -> None:
-        """Write what a lost ledger knew of a pipeline that this one has no epoch of; new ones get numbers above
-        `beyond`, and tokens above `token`. Raises `IllegalTransition` if it has any, and as `write_epochs`."""
+        """Insert the epochs of a lost ledger for a pipeline without epochs; new ones get numbers above `beyond` and
+        tokens above `token`.
+
+        Raises `IllegalTransition` if it has epochs, and as `write_epochs`.
+        """
 
         def work(tx: Transaction) -> None:
             guards.require_remembered(guards.lock_pipeline(tx, pipeline))
@@ -772,10 +781,11 @@ class Ledger(LedgerReader):
     def restage_epoch(
         self, epoch: Epoch, restaged: Restaged, token: int, summary: Json, numbering: Sequence[str], reason: str
     ) -> Epoch:
-        """From now on `known`'s rows are read from `restaged`, which execution `token` staged and `summary` counts.
+        """Replace the WAL of a committed epoch by `restaged`, staged by execution `token` and counted in `summary`.
+        Returns the epoch unchanged if it was restaged or published meanwhile.
 
-        As another one left it, if that was first. `numbering`: sinks that may hold rows under their old numbers, if
-        somebody has begun to publish there. Raises `RestageRefused`.
+        `numbering`: sinks that identify rows by their position; publishing must not have started there if the order
+        changed. Raises `RestageRefused`.
         """
 
         def work(tx: Transaction) -> Epoch:
@@ -796,11 +806,12 @@ class Ledger(LedgerReader):
         return self._connection.run(Role.OPERATOR, work, reason)
 
     def require_unstarted(self, pipeline: str, savepoint_hash: str) -> bool:
-        """False if it began with this very savepoint. Raises `IllegalTransition` if it has epochs, or another one."""
+        """False if the pipeline started from this savepoint. Raises `IllegalTransition` if it has epochs or another
+        savepoint."""
         return self._connection.run(Role.OPERATOR, lambda tx: steps.is_unstarted(tx, pipeline, savepoint_hash))
 
     def start_from(self, pipeline: str, savepoint: Json, savepoint_hash: str) -> None:
-        """The pipeline's first epoch goes on from `savepoint`. Raises `IllegalTransition` as `require_unstarted`."""
+        """Start the pipeline's first epoch from `savepoint`. Raises `IllegalTransition` as `require_unstarted`."""
 
         def work(tx: Transaction) -> None:
             if steps.is_unstarted(tx, pipeline, savepoint_hash):

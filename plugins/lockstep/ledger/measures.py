@@ -20,8 +20,8 @@ _WAY = (EpochState.PLANNED, EpochState.STAGED, EpochState.COMMITTED, EpochState.
 
 @dataclass(frozen=True)
 class ShownMeasures:
-    """Of the newest epoch that every sink of a pipeline shows. `seconds`: by state, how long it took from the one
-    before it, waiting and further attempts with it; of states that it has come to, as far back as history is kept."""
+    """Measures of the newest epoch that is published in all sinks. `seconds`: time from the preceding state to each
+    state, including waiting and retries, as far as the history has it."""
 
     epoch: int
     rows: Mapping[str, int]  #: by output
@@ -30,7 +30,7 @@ class ShownMeasures:
 
 @dataclass(frozen=True)
 class SinkMeasures:
-    """Of the unfinished epochs of a pipeline, in one sink."""
+    """Measures of a pipeline's unfinished epochs in one sink."""
 
     prepared: int = 0  #: it has voted, and doesn't show them: each may hold a prepared transaction
     unpublished: int = 0  #: of these, decided
@@ -38,7 +38,7 @@ class SinkMeasures:
 
 @dataclass(frozen=True)
 class Measures:
-    """Of one pipeline, at one moment of the ledger's clock. An age is None where nothing is as old as that."""
+    """Measures of one pipeline at one time of the ledger's clock. An age is None if there is nothing of the kind."""
 
     pipeline: str
     epochs: Mapping[EpochState, int]  #: every state
@@ -57,7 +57,7 @@ class Measures:
 
 
 def measure(report: Report) -> list[Measures]:
-    """Every pipeline that isn't forgotten, by name. Raises `LedgerUnavailable`, `LedgerRefused`."""
+    """Measures of every pipeline that isn't forgotten, by name. Raises `LedgerUnavailable`, `LedgerRefused`."""
     pipelines = report.pipelines(limit=0, brief=True)
     published = report.shown_epochs({status.name: status.shown.epoch for status in pipelines if status.shown})
     now = report.now()
@@ -90,7 +90,7 @@ def _measures(pipeline: PipelineStatus, published: ShownEpoch | None, now: datet
 
 
 def _sinks(epochs: tuple[EpochStatus, ...], published: ShownEpoch | None) -> dict[str, SinkMeasures]:
-    """Of those that have a part in something unfinished, or in what is shown: a sink with nothing to do is one, too."""
+    """Measures of every sink of an unfinished or the newest published epoch, including idle sinks."""
     names = set(published.sinks if published else ())
     prepared: Counter[str] = Counter()
     unpublished: Counter[str] = Counter()
@@ -118,7 +118,7 @@ Samples = Iterator[tuple[tuple[str, ...], float]]
 
 @dataclass(frozen=True)
 class Gauge:
-    """One metric. `of`: what a pipeline has of it, without the pipeline's name, which is the first label."""
+    """One metric. `of`: its samples for a pipeline, without the first label, the pipeline's name."""
 
     name: str
     help: str
@@ -127,13 +127,13 @@ class Gauge:
 
 
 def _one(value: float | None) -> Samples:
-    """None: nothing is known, and no number is better than a wrong one."""
+    """A sample, or none if the value is unknown."""
     if value is not None:
         yield (), value
 
 
 def _seconds(age: timedelta | None) -> Samples:
-    """Nothing is as old as that: 0, so that an alert ends when its cause does."""
+    """An age in seconds; 0 if there is none, so that alerts resolve."""
     yield (), age.total_seconds() if age is not None else 0.0
 
 

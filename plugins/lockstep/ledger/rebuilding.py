@@ -25,8 +25,8 @@ _REFUSED = "this role may not give the ledger the id of the lost one ({}): rebui
 
 @dataclass(frozen=True)
 class RebuiltEpoch:
-    """A decided epoch as sinks and staging prove it. `votes`: of its sinks; those of `shown` show it. `tokens`: all
-    that anything of it carries."""
+    """A decided epoch as found in sinks and staging. `votes`: by sink; `shown`: sinks that published it. `tokens`: of
+    everything found of it."""
 
     id: int
     interval: Interval | None
@@ -50,7 +50,7 @@ class RebuiltEpoch:
 
 
 def adopt_deployment(dsn: str, deployment: str) -> None:
-    """From now on the ledger goes by this id. Raises `IllegalTransition` if it has epochs under another one,
+    """Give the ledger the id of the lost one. Raises `IllegalTransition` if it has epochs under another id,
     `LedgerRefused` for a role that doesn't own the tables, `LedgerUnavailable`."""
     failed = "the ledger's id stays as it was"
     with connect_as_owner(dsn, "lockstep-rebuild", refused=_REFUSED, failed=failed) as connection:
@@ -65,15 +65,17 @@ def adopt_deployment(dsn: str, deployment: str) -> None:
             cursor.execute(statement("find_any_epoch"))
             if existing := cursor.fetchone():
                 raise IllegalTransition(
-                    f"this ledger already has epochs ({existing[0]} epoch {existing[1]}) and can't take the id of the lost "
-                    f"one, {deployment}: rebuild into an empty ledger"
+                    f"this ledger already has epochs ({existing[0]} epoch {existing[1]}) and can't take the id of the "
+                    f"lost one, {deployment}: rebuild into an empty ledger"
                 )
             cursor.execute(statement("adopt_deployment"), {"deployment": deployment})
 
 
 def write_epochs(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch], token: int) -> None:
-    """Under the pipeline's lock. Raises `LedgerConflict` for a token that this ledger has given out to somebody else,
-    `IntervalOverlap`, `SourceClaimed`."""
+    """Insert epochs through the regular transitions. Requires the pipeline's lock.
+
+    Raises `LedgerConflict` for a token that this ledger issued itself, `IntervalOverlap`, `SourceClaimed`.
+    """
     _write_tokens(tx, pipeline, epochs)
     by_generation: dict[int, list[RebuiltEpoch]] = {}
     for epoch in epochs:
@@ -93,7 +95,7 @@ def write_epochs(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch],
 
 
 def _write(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch]) -> None:
-    """Epochs none of which takes another one's place."""
+    """Insert epochs of one generation number: none of them replaces another."""
     epoch_rows = Jsonb([_epoch(epoch) for epoch in epochs])
     votes = Jsonb([_vote(epoch, sink, vote) for epoch in epochs for sink, vote in epoch.votes.items()])
     of = {"pipeline": pipeline}

@@ -25,7 +25,7 @@ _AT_ONCE = 5000  #: epochs of one question: their plans are in memory at a time
 
 @dataclass(frozen=True)
 class EpochStatus:
-    """One epoch as it stands. `stuck`: why it doesn't move, and what moves it; None while all is well."""
+    """Status of one epoch. `stuck`: why it does not progress and which command helps; None otherwise."""
 
     epoch: Epoch
     age: timedelta  #: since the last change of state or attempt
@@ -46,26 +46,26 @@ class EpochStatus:
 
     @property
     def held(self) -> bool:
-        """Whether its audits keep it from going on, until a person answers."""
+        """Whether a held verdict blocks the epoch until an operator decides."""
         undecided = self.epoch.state in UNDECIDED
         return undecided and self.verdict is not None and self.verdict.outcome is Outcome.HELD
 
     @property
     def rows(self) -> dict[str, int]:
-        """Rows per output, once the WAL is sealed."""
+        """Sealed rows per output."""
         outputs = self.epoch.counted
         return {name: facts["rows"] for name, facts in outputs.items() if "rows" in facts}
 
     @property
     def quarantined(self) -> dict[str, int]:
-        """Rows per output that audits sent to quarantine, of outputs where some did."""
+        """Rows per output that audits quarantined, where there are any."""
         outputs = (self.epoch.summary or {}).get("quarantined", {})
         return {name: facts["rows"] for name, facts in outputs.items() if facts["rows"]}
 
 
 @dataclass(frozen=True)
 class Unproven:
-    """An epoch that a sink has published, and of which nothing proves that it shows what was sealed."""
+    """A published epoch whose rows in the sink are not proven to be the sealed ones."""
 
     epoch: int
     sink: str
@@ -74,8 +74,8 @@ class Unproven:
 
 @dataclass(frozen=True)
 class Shown:
-    """What every sink of a pipeline shows: its newest such epoch, and how long ago that ends which they show. An
-    interval ends when it says, a cursor's range when it was frozen."""
+    """The newest epoch published in all sinks, and the age of its data: since the end of the interval, or since the
+    range of a cursor was frozen."""
 
     epoch: int
     lag: timedelta
@@ -83,8 +83,8 @@ class Shown:
 
 @dataclass(frozen=True)
 class ShownEpoch:
-    """An epoch that every sink shows, with its rows by output. `came`: when it came to each state for the last time, to
-    `planned` for the first; only what the history still has."""
+    """An epoch published in all sinks, with rows per output. `came`: time of the last transition to each state, of the
+    first to `planned`, as far as the history has it."""
 
     epoch: int
     rows: Mapping[str, int]
@@ -94,10 +94,10 @@ class ShownEpoch:
 
 @dataclass(frozen=True)
 class PipelineStatus:
-    """One pipeline: how many epochs are in each state, what is missing between intervals, the youngest epochs.
+    """Status of one pipeline: counts by state, gaps between intervals, newest epochs.
 
-    `verified_through`: of no epoch up to this one a sink's rows are unproven; 0 if the first one's are. `unproven`: the
-    first that is published and unproven, wherever the others stand.
+    `verified_through`: every epoch up to this one is verified in every sink; 0 if the first is not. `unproven`: the
+    first published epoch that is not verified.
     """
 
     name: str
@@ -114,12 +114,12 @@ class PipelineStatus:
 
     @property
     def stuck(self) -> tuple[EpochStatus, ...]:
-        """What somebody should be told of: the epochs that don't move, oldest first."""
+        """Epochs that do not progress, oldest first."""
         return tuple(sorted((status for status in self.epochs if status.stuck), key=lambda status: status.epoch.id))
 
     @property
     def trouble(self) -> str | None:
-        """One sentence: what is stuck, and what moves the first of it; None while all is well."""
+        """One sentence about the stuck epochs and the command for the first; None if there are none."""
         if not self.stuck:
             return None
         first, numbers = self.stuck[0], ", ".join(str(status.epoch.id) for status in self.stuck)
@@ -129,7 +129,7 @@ class PipelineStatus:
 
 @dataclass(frozen=True)
 class LineEntry:
-    """One epoch on a time line. `rows`: of all outputs together; None before the seal."""
+    """One epoch on a time line. `rows`: of all outputs; None before the seal."""
 
     epoch: int
     interval: Interval | None
@@ -139,7 +139,7 @@ class LineEntry:
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """One transition, with whoever made it. `sink` None: of the epoch itself."""
+    """One transition and its actor. `sink` None: of the epoch itself."""
 
     at: datetime
     sink: str | None
@@ -154,7 +154,7 @@ class HistoryEntry:
 
 
 class Report(LedgerReader):
-    """Raises `LedgerUnavailable`, `LedgerRefused`."""
+    """Reports of status and history. Raises `LedgerUnavailable`, `LedgerRefused`."""
 
     def pipelines(
         self,
@@ -164,13 +164,12 @@ class Report(LedgerReader):
         unfinished: int | None = None,
         brief: bool = False,
     ) -> list[PipelineStatus]:
-        """Every pipeline that isn't forgotten, each with its `limit` youngest epochs and all that are unfinished.
+        """Every pipeline that isn't forgotten, with its `limit` newest epochs and all unfinished ones.
 
-        `limit` None: `YOUNGEST`, or of many pipelines fewer, `SHOWN` in all. `unfinished`, `brief`: as of one.
+        `limit` None: `YOUNGEST`, or fewer for many pipelines, `SHOWN` in total. `unfinished`, `brief`: see `pipeline`.
 
-        An epoch is stuck when it waits for a person or for recovery. A decided one: for `max_wait` it has not moved and
-        nobody has been at publishing it. An undecided one: its attempt was voided, or nobody has been at it for
-        `max_wait` (a retry may come).
+        An epoch is stuck if it needs an operator or recovery. A decided one: no change and no publisher for `max_wait`.
+        An undecided one: its attempt was voided, or no task was active for `max_wait`.
         """
         rows = self._find_all("list_pipelines")
         youngest = min(YOUNGEST, max(1, SHOWN // max(1, len(rows)))) if limit is None else limit
@@ -181,8 +180,8 @@ class Report(LedgerReader):
         ]
 
     def recoverable(self) -> list[str]:
-        """The pipelines that recovery has to look after: all that aren't forgotten, and where one of these prepared,
-        that one too for seven days."""
+        """Names of the pipelines that recovery handles: all but forgotten ones, and forgotten ones for seven days after
+        a prepare."""
         return [str(row["name"]) for row in self._find_all("list_recoverable_pipelines")]
 
     def pipeline(
@@ -195,18 +194,17 @@ class Report(LedgerReader):
         unfinished: int | None = None,
         brief: bool = False,
     ) -> PipelineStatus | None:
-        """One pipeline, or None if the ledger doesn't know it.
+        """One pipeline, or None if unknown.
 
-        `before`: its `limit` youngest epochs are those below this number; `unfinished`: of what is unfinished only so
-        many, the oldest; `brief`: for a list, which shows no plan and nothing of the seal but the rows: the epochs come
-        with an empty plan; and no more than the first `BRIEF_HOLES` holes.
+        `before`: newest epochs below this number; `unfinished`: at most so many unfinished epochs, oldest first;
+        `brief`: empty plans, seal summaries with rows only, and at most `BRIEF_HOLES` gaps.
         """
         row = self._find_one("find_pipeline", pipeline=name)
         return self._pipelines([row], limit, max_wait, before, unfinished, brief)[0] if row else None
 
     def line(self, pipeline: str, *, limit: int, before: int | None = None) -> list[LineEntry]:
-        """The `limit` youngest epochs below number `before` (None: of all), highest number first, as a time line shows
-        them: what a thousand of them cost is a look into an index and a few bytes each."""
+        """The `limit` newest epochs below number `before` (None: of all), highest first, for a time line. Cheap for
+        thousands."""
         rows = self._find_all("list_timeline", pipeline=pipeline, limit=limit, before=before)
         return [
             LineEntry(
@@ -219,11 +217,11 @@ class Report(LedgerReader):
         ]
 
     def epoch_status(self, epoch: Epoch, *, max_wait: timedelta = PATIENCE) -> EpochStatus:
-        """Of an epoch that the ledger has."""
+        """Status of an existing epoch."""
         return self._epochs([epoch.pipeline], 1, max_wait, epoch.id + 1, 0, False)[epoch.pipeline][0]
 
     def dags(self, pipelines: Iterable[str]) -> dict[str, frozenset[str]]:
-        """Of each pipeline the ids of the DAGs whose runs have begun its youngest epochs; those of no DAG aside."""
+        """Ids of the DAGs whose runs began the newest epochs of each pipeline."""
         rows = _by_pipeline(self._find_all("list_dags", pipelines=list(pipelines)))
         return {
             name: frozenset(row["dag_id"] for row in dag_rows) - suggestions.OF_NO_DAG
@@ -231,37 +229,37 @@ class Report(LedgerReader):
         }
 
     def pipelines_of_dag(self, dag_id: str) -> list[str]:
-        """The pipelines whose epochs the DAG's runs begin; none before the first of them."""
+        """Pipelines whose epochs the DAG's runs began."""
         return [str(row["pipeline"]) for row in self._find_all("list_pipelines_of_dag", dag_id=dag_id)]
 
     def epochs_of_run(self, run: RunKey, pipelines: Iterable[str]) -> list[Epoch]:
-        """What one of Airflow's runs has begun: the epoch of its DAG's pipeline, or one of each of `pipelines`."""
+        """Epochs that a run of Airflow began: of its DAG's pipeline, or one of each of `pipelines`."""
         names = [run.run_id, *(run.part(pipeline).run_id for pipeline in pipelines)]
         rows = self._find_all("list_epochs_of_runs", dag_id=run.dag_id, run_ids=names)
         return [to_epoch(row) for row in rows]
 
     def knows_run(self, run: RunKey, epoch: Epoch) -> bool:
-        """Whether a run, perhaps one that was deleted, has begun an epoch of `epoch`'s range, as a whole or in part."""
+        """Whether a run, possibly deleted, began an epoch of the range of `epoch`."""
         parts = (run, run.part(epoch.pipeline))
         names = [member.run_id for part in parts for member in (part, part.member(epoch.interval, 1))]
         return bool(self._find_all("list_epochs_of_runs", dag_id=run.dag_id, run_ids=names))
 
     def history(self, pipeline: str, epoch: int) -> list[HistoryEntry]:
-        """Every transition of one epoch and its participants, oldest first."""
+        """All transitions of an epoch and its participants, oldest first."""
         rows = self._find_all("list_transitions", pipeline=pipeline, epoch=epoch)
         attempts = dict.fromkeys(row["attempt"] for row in rows if row["sink"] is None and row["role"] == Role.BEGIN)
         ordinals = {attempt: number for number, attempt in enumerate(attempts, 1)}
         return [replace(_entry(row), ordinal=ordinals.get(row["attempt"])) for row in rows]
 
     def took(self, epoch: Epoch) -> timedelta | None:
-        """From the begin of its last attempt until every sink showed it, if the history has it."""
+        """Time from the begin of the last attempt to the publication in all sinks, if the history has it."""
         moves = [entry for entry in self.history(epoch.pipeline, epoch.id) if entry.sink is None]
         starts = [entry.at for entry in moves if entry.attempt == epoch.attempt]
         published = [entry.at for entry in moves if entry.target == EpochState.PUBLISHED]
         return published[0] - starts[0] if starts and published else None
 
     def shown_epochs(self, epochs: Mapping[str, int]) -> dict[str, ShownEpoch]:
-        """By pipeline, of epochs that are each one's newest that every sink shows: {pipeline: number of the epoch}."""
+        """By pipeline, the given epoch with its rows and transition times."""
         rows = self._find_all("list_epoch_times", pipelines=list(epochs), epochs=list(epochs.values()))
         return {row["pipeline"]: _shown_epoch(row) for row in rows}
 
@@ -274,7 +272,7 @@ class Report(LedgerReader):
         unfinished: int | None,
         brief: bool,
     ) -> list[PipelineStatus]:
-        """As many questions of all of them as of one."""
+        """Status of several pipelines, with as many queries as for one."""
         names = [row["name"] for row in rows]
         counts = _by_pipeline(self._find_all("count_states", pipelines=names))
         intervals = [row["name"] for row in rows if row["keyed_by"] == KeyedBy.INTERVAL]
@@ -296,8 +294,8 @@ class Report(LedgerReader):
                 guards.describe_forgetting(row) if row["forgotten_at"] is not None else None,
                 KeptWals(**retained[row["name"]]) if row["name"] in retained else None,
                 verified[row["name"]]["through"],
-                _unproven(verified[row["name"]]),
-                _shown(freshness.get(row["name"])),
+                _to_unproven(verified[row["name"]]),
+                _to_shown(freshness.get(row["name"])),
             )
             for row in rows
         ]
@@ -311,7 +309,7 @@ class Report(LedgerReader):
         unfinished: int | None,
         brief: bool,
     ) -> dict[str, tuple[EpochStatus, ...]]:
-        """By pipeline, highest number first."""
+        """Epoch status by pipeline, highest number first."""
         among = {"limit": limit, "before": before, "unfinished": unfinished, "brief": brief}
         epochs = _by_pipeline(self._find_all("list_epochs", pipelines=list(names), **among))
         publishers: dict[tuple[str, int], list[Row]] = {}
@@ -326,7 +324,7 @@ class Report(LedgerReader):
         }
 
 
-def _shown(row: Row | None) -> Shown | None:
+def _to_shown(row: Row | None) -> Shown | None:
     return Shown(row["epoch"], row["lag"]) if row else None
 
 
@@ -342,7 +340,7 @@ def _by_pipeline(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return grouped
 
 
-def _unproven(row: Row) -> Unproven | None:
+def _to_unproven(row: Row) -> Unproven | None:
     return Unproven(row["epoch"], row["sink"], row["unproven"]) if row["unproven"] is not None else None
 
 

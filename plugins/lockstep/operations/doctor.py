@@ -370,7 +370,7 @@ def _leftovers(runtime: Runtime) -> Iterator[Finding]:
         says = f"{rubbish} folders of dead attempts take up room in staging"
         yield Finding("staging", runtime.pipeline, Severity.WARNING, says, suggestions.recover(runtime.pipeline))
     deployment = runtime.ledger.deployment()
-    for stranger in runtime.staging.strangers(deployment, runtime.pipeline, exclude=kept_epochs(runtime)):
+    for stranger in runtime.staging.unknown_files(deployment, runtime.pipeline, exclude=kept_epochs(runtime)):
         says = f"{stranger} isn't Lockstep's: nothing touches it"
         yield Finding("staging", runtime.pipeline, Severity.WARNING, says)
 
@@ -382,7 +382,7 @@ def _kept(runtime: Runtime, status: PipelineStatus) -> Iterator[Finding]:
     kept, retention = status.kept, runtime.ledger.wal_retention(runtime.pipeline)
     says = f"{kept.epochs:,} WALs, {kept.bytes / 1e6:,.1f} MB, have stayed after cleanup; kept {retention}"
     yield _fine("wal", runtime.pipeline, says)
-    if due := runtime.ledger.due_wals(runtime.pipeline):
+    if due := runtime.ledger.expiring_wals(runtime.pipeline):
         size = sum(one.bytes for one in due) / 1e6
         says = f"{len(due):,} of them, {size:,.1f} MB, are due"
         yield Finding("wal", runtime.pipeline, Severity.WARNING, says, suggestions.recover(runtime.pipeline))

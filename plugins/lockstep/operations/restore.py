@@ -64,7 +64,7 @@ def plan(runtime: Runtime, current: Epoch, wanted: Epoch) -> Restorable:
                 require_replaceable(runtime, sink, current)
         except LockstepError as error:
             refusals[name] = str(error)
-    kept = runtime.ledger.kept_wal(wanted.pipeline, wanted.id)
+    kept = runtime.ledger.retained_wal(wanted.pipeline, wanted.id)
     since = kept.retained_at if kept and kept.expired_at is None else None
     return Restorable(
         wanted.id,

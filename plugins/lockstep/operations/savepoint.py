@@ -13,7 +13,7 @@ from lockstep.protocol.identity import register_pipeline
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.state_versions import hands_on_state
 from lockstep.states import DECIDED, EpochState
-from lockstep.wal.savepoint import Savepoint, bring_in, put_back, read_savepoint, write_savepoint
+from lockstep.wal.savepoint import Savepoint, import_savepoint, read_savepoint, restore_state_files, write_savepoint
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ def start(runtime: Runtime, source: str) -> Savepoint:
     register_pipeline(runtime)
     if not runtime.ledger.require_unstarted(defined.name, found.hash):
         return found
-    bring_in(found, source, runtime.states())
+    import_savepoint(found, source, runtime.states())
     runtime.ledger.start_from(defined.name, found.to_json(), found.hash)
     _log.info("pipeline %s begins where %s epoch %s ended", defined.name, found.pipeline, found.epoch)
     return found
@@ -148,7 +148,7 @@ def put_back_state(runtime: Runtime, source: str) -> None:
     epoch = _find_own(runtime, savepoint, source)
     if epoch.based_on is not None:
         state = runtime.staging.manifest(epoch.wal or "", epoch.manifest_hash or "").state
-        copied = put_back(savepoint, source, state.versions if state else {}, runtime.states())
+        copied = restore_state_files(savepoint, source, state.versions if state else {}, runtime.states())
         _log.info("%s: %s files of its state are back in staging", epoch, copied)
 
 
@@ -180,7 +180,7 @@ def _refuse(found: Savepoint, source: str, why: str) -> NoReturn:
 def _find_following(runtime: Runtime, epoch: Epoch) -> list[Epoch]:
     """What is to be restated, in order; with state the first one, which takes all others along."""
     if hands_on_state(runtime):
-        following = [one for one in runtime.ledger.standing_from(epoch) if one.id > epoch.id][:1]
+        following = [one for one in runtime.ledger.sequence_from(epoch) if one.id > epoch.id][:1]
     else:
         following = [find_current(runtime, one) for one in _originals_after(runtime, epoch)]
     if not following:

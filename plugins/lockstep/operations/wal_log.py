@@ -90,7 +90,7 @@ def _open(runtime: Runtime, epoch: Epoch, output: str) -> SealedWal:
     _require_some(epoch)
     if epoch.state in (EpochState.STAGED, EpochState.COMMITTED, EpochState.PUBLISHED, EpochState.PLANNED):
         return _opened_in_time(runtime, epoch)
-    kept = runtime.ledger.kept_wal(epoch.pipeline, epoch.id)
+    kept = runtime.ledger.retained_wal(epoch.pipeline, epoch.id)
     if kept is not None and kept.expired_at is None:
         return _opened_in_time(runtime, epoch)
     manifest = read_manifest(runtime, epoch)

@@ -121,7 +121,7 @@ def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
     sweep_homes(runtime, epoch)
     found = find_wal_to_keep(runtime, epoch)
     reach(CrashPoint.CLEANUP_BEFORE_CHOICE)
-    chosen = runtime.ledger.choose_wal(epoch, role, found)  # two may differ: whoever was first is right
+    chosen = runtime.ledger.decide_retention(epoch, role, found)  # two may differ: whoever was first is right
     reach(CrashPoint.CLEANUP_AFTER_CHOICE)
     if chosen is None:
         return runtime.ledger.epoch(epoch.pipeline, epoch.id)

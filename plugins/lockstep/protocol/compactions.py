@@ -19,7 +19,7 @@ from lockstep.sinks.adopting import AdoptingSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.compacting import CompactingTable, fence
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.wal.table_staging import HomeStaging
+from lockstep.wal.table_staging import TableStagingFolders
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ def other_tables(
             yield table, head
 
 
-def _home_of(runtime: Runtime, sink: Sink) -> HomeStaging:
+def _home_of(runtime: Runtime, sink: Sink) -> TableStagingFolders:
     return runtime.staging.home(sink.home(runtime.sink_context()), runtime.ledger.deployment(), runtime.pipeline)
 
 

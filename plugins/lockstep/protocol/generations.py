@@ -162,7 +162,7 @@ def _find_asked(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | None:
     was given up counts for nothing. Raises `RestateRefused` where that run has said something else than this one."""
     if (request := request_of(run.restate)) is None:
         return None
-    for life, reason in runtime.ledger.restated_for(current):
+    for life, reason in runtime.ledger.restate_reasons(current):
         if request_of(reason) != request:
             continue
         made = life.generation is not None and life.generation.reason == reason
@@ -249,7 +249,7 @@ def is_generation_of(runtime: Runtime, life: Epoch, number: int) -> bool:
 def dependent_epochs(runtime: Runtime, current: Epoch) -> list[Epoch]:
     """What has to be replaced with `current`: itself, and where epochs hand on state all that follow it."""
     handed_on = current.interval is None and hands_on_state(runtime)
-    return runtime.ledger.standing_from(current) if handed_on else [current]
+    return runtime.ledger.sequence_from(current) if handed_on else [current]
 
 
 def require_asked_for(runtime: Runtime, run: RunKey, life: Epoch) -> None:

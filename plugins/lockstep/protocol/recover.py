@@ -173,7 +173,7 @@ def _sweep_sink(runtime: Runtime, spec: Json, known: list[Json], report: Recover
 def _sweep_folders(runtime: Runtime, report: RecoveryReport) -> None:
     report.swept += len(expire_wals(runtime, Role.RECOVER))
     report.swept += sweep_folders(runtime)
-    for stranger in runtime.staging.strangers(
+    for stranger in runtime.staging.unknown_files(
         runtime.ledger.deployment(), runtime.pipeline, exclude=kept_epochs(runtime)
     ):
         _log.warning("not Lockstep's, left alone: %s", stranger)

@@ -24,7 +24,7 @@ from lockstep.sinks.base import Sink
 from lockstep.sinks.compacting import CompactingTable, Expiry
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import EpochState
-from lockstep.wal.table_staging import ROOT, HomeFolder
+from lockstep.wal.table_staging import ROOT, TableStagingFolder
 
 _log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class _Judge:
         found = runtime.staging.executions(runtime.ledger.deployment(), runtime.pipeline)
         self._staged = {(one.epoch, one.token) for one in found}
 
-    def kept(self, folder: HomeFolder) -> str | None:
+    def kept(self, folder: TableStagingFolder) -> str | None:
         if folder.epoch is None:
             known = self._table.knows(self._head, folder.number)
             return None if known else "of compactions that the table doesn't know"

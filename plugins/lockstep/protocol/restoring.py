@@ -17,7 +17,7 @@ from lockstep.protocol.stage_job import WrittenWal
 from lockstep.protocol.table_staging import home_requests, homes_of
 from lockstep.sinks.base import Sink
 from lockstep.states import UNDECIDED, EpochState
-from lockstep.wal.reading import SealedWal, write_at_home
+from lockstep.wal.reading import SealedWal, rewrite_for_table
 from lockstep.wal.request import REQUEST
 
 
@@ -79,7 +79,7 @@ def check_restored(runtime: Runtime, wanted: Epoch) -> SealedWal:
 
 
 def _require_kept(runtime: Runtime, wanted: Epoch) -> None:
-    kept = runtime.ledger.kept_wal(wanted.pipeline, wanted.id)
+    kept = runtime.ledger.retained_wal(wanted.pipeline, wanted.id)
     if kept is None or kept.expired_at is not None:
         raise WalGone(
             f"the WAL of {wanted} isn't kept{' any more' if kept else ''}: nobody can show its rows again. `lockstep "
@@ -173,7 +173,7 @@ def write_restored(runtime: Runtime, epoch: Epoch, token: int) -> WrittenWal:
         staging.write_json(folder, REQUEST, {"homes": {name: one.to_json() for name, one in asked.items()}})
         for output, home in homes.items():
             [rows] = wal.outputs([output])
-            write_at_home(staging.home(home, deployment, epoch.pipeline), rows, home, epoch.id, token)
+            rewrite_for_table(staging.home(home, deployment, epoch.pipeline), rows, home, epoch.id, token)
     manifest = staging.seal_restored(
         folder, wal, deployment=deployment, pipeline=epoch.pipeline, epoch=epoch.id, token=token, homes=homes
     )

@@ -37,7 +37,7 @@ def find_wal_to_keep(runtime: Runtime, epoch: Epoch) -> tuple[str, int] | None:
 def expire_wals(runtime: Runtime, role: Role) -> list[RetainedWal]:
     """Delete the kept WALs that are due, oldest first, and then those that only these have referred to. Raises
     `StagingUnavailable`; the next call goes on."""
-    if not runtime.ledger.due_wals(runtime.pipeline):
+    if not runtime.ledger.expiring_wals(runtime.pipeline):
         return []
     deployment = runtime.ledger.deployment()
     reach(CrashPoint.EXPIRE_BEFORE_MARK)
@@ -52,7 +52,7 @@ def expire_wals(runtime: Runtime, role: Role) -> list[RetainedWal]:
             after=CrashPoint.EXPIRE_AFTER_DELETE,
         )
         reach(CrashPoint.EXPIRE_BEFORE_RECORD)
-        runtime.ledger.forget_wal(runtime.pipeline, one.epoch, role)
+        runtime.ledger.delete_retained_wal(runtime.pipeline, one.epoch, role)
         reach(CrashPoint.EXPIRE_AFTER_RECORD)
         _log.info("pipeline %s: the WAL of epoch %s is gone, it was kept since %s", *_told(runtime, one))
     return [*due, *expire_wals(runtime, role)]

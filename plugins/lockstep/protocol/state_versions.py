@@ -187,7 +187,7 @@ def release_state(runtime: Runtime, epoch: Epoch) -> None:
     state = _manifest_of(runtime, epoch).state
     if state is None:
         return
-    standing = runtime.ledger.last_standing(epoch, state.keep)
+    standing = runtime.ledger.last_in_sequence(epoch, state.keep)
     if len(standing) < state.keep:
         return
     states, oldest = runtime.states(), standing[-1].id

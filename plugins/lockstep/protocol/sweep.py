@@ -230,7 +230,7 @@ def _is_kept(runtime: Runtime, epoch: Epoch, folder: str) -> bool:
     """Asked after the epoch was read: what keeps a WAL is written together with its cleanup."""
     if epoch.state in (EpochState.VOID, *UNDECIDED):
         return False
-    kept = runtime.ledger.kept_wal(epoch.pipeline, epoch.id)
+    kept = runtime.ledger.retained_wal(epoch.pipeline, epoch.id)
     return kept is not None and kept.wal == folder
 
 

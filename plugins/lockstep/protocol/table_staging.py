@@ -17,7 +17,7 @@ from lockstep.errors import PreflightRefused, StageFailed, TargetChanged
 from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.base import Sink
 from lockstep.states import DECIDED, UNDECIDED, EpochState
-from lockstep.wal.request import REQUEST, HomeRequest
+from lockstep.wal.request import REQUEST, TableStagingRequest
 from lockstep.wal.table_staging import TableStaging
 
 _log = logging.getLogger(__name__)
@@ -30,12 +30,12 @@ def homes_of(runtime: Runtime, epoch: Epoch) -> dict[str, TableStaging]:
     return {sink.output: sink.home(runtime.sink_context()) for sink in adopting}
 
 
-def home_requests(runtime: Runtime, epoch: Epoch, token: int) -> dict[str, HomeRequest]:
+def home_requests(runtime: Runtime, epoch: Epoch, token: int) -> dict[str, TableStagingRequest]:
     """What execution `token` asks of Spark."""
     deployment = runtime.ledger.deployment()
     found = homes_of(runtime, epoch)
     there = {name: runtime.staging.home(home, deployment, epoch.pipeline) for name, home in found.items()}
-    return {name: HomeRequest(home, there[name].uri_of(epoch.id, token)) for name, home in found.items()}
+    return {name: TableStagingRequest(home, there[name].uri_of(epoch.id, token)) for name, home in found.items()}
 
 
 def may_be_adopted(runtime: Runtime, epoch: Epoch, token: int) -> bool:
@@ -131,7 +131,7 @@ def requested_homes(runtime: Runtime, folder: str) -> list[TableStaging]:
         request = runtime.staging.read_json(folder, REQUEST)
     except StageFailed:
         return []
-    return [HomeRequest.from_json(home).home for home in request.get("homes", {}).values()]
+    return [TableStagingRequest.from_json(home).home for home in request.get("homes", {}).values()]
 
 
 def _discard(runtime: Runtime, epoch: Epoch, token: int, homes: Iterable[TableStaging]) -> None:

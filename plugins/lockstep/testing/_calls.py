@@ -42,8 +42,8 @@ def calls_from(*modules: str) -> Trace:
     within the modules, as nothing happens before the first call that the callee makes. Raises `ValueError` for a module
     that isn't there: nothing would be traced.
     """
-    if strangers := [module for module in modules if module not in sys.modules and find_spec(module) is None]:
-        raise ValueError(f"no such modules: {', '.join(strangers)}")
+    if unknown_files := [module for module in modules if module not in sys.modules and find_spec(module) is None]:
+        raise ValueError(f"no such modules: {', '.join(unknown_files)}")
 
     def trace(on_step: OnStep) -> None:
         reached_points(on_step)

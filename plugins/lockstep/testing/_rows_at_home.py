@@ -17,7 +17,7 @@ from lockstep.wal.manifest import OutputManifest, WalFile
 from lockstep.wal.parquet import ParquetWriter
 from lockstep.wal.reading import OutputBatches
 from lockstep.wal.storages import storage_at
-from lockstep.wal.table_staging import HomeStaging, TableStaging
+from lockstep.wal.table_staging import TableStaging, TableStagingFolders
 
 _FILES = 2  #: of an epoch
 
@@ -25,7 +25,7 @@ _FILES = 2  #: of an epoch
 def at_home(batches: SealedRows, home: TableStaging, at: SinkEpoch, deployment: str, pipeline: str) -> OutputBatches:
     """The rows in files that stand where `stage` would have put them; whoever asks first writes them."""
     storage, token = storage_at(home.table), int(at.manifest_hash[:12], 16)
-    folder = f"{HomeStaging(storage, deployment, pipeline).folder(at.id, token)}/{batches.output}"
+    folder = f"{TableStagingFolders(storage, deployment, pipeline).folder(at.id, token)}/{batches.output}"
     with suppress(FileExistsError):
         storage.make_folder(folder)
     half, files, facts = -(-batches.table.num_rows // _FILES), [], {}

@@ -201,7 +201,7 @@ def delete_entry(storage: Storage, path: str, kind: Kind, before: CrashPoint, af
     reach(after)
 
 
-def forget_epoch(storage: Storage, folder: str, *, over: bool) -> None:
+def remove_empty_folder(storage: Storage, folder: str, *, over: bool) -> None:
     """Remove an epoch's folder if nothing is left in it, and make what was deleted stay deleted.
 
     `over`: nothing of that epoch will ever be written there again. If something may be, an object store, which can't

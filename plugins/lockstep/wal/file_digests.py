@@ -62,7 +62,7 @@ def digest_file(
             digest, minima = RowDigest(schema), []
             for batch in rows.batches(written):
                 if epoch_column:
-                    batch = epoch_column.taken_off(batch, schema)
+                    batch = epoch_column.without(batch, schema)
                 digest.update(batch)
                 if min_column is not None:
                     minima.append(pc.min(batch.column(min_column).cast(pa.int64())).as_py())
@@ -87,7 +87,7 @@ class EpochColumn:
             raise WalCorrupt(f"the last column has to be {self.name} BIGINT, the file has {schema.to_string()}")
         return pa.schema(list(schema)[:-1])
 
-    def taken_off(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    def without(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         """The columns before it. Raises `WalCorrupt` if a row is of another epoch."""
         epochs = batch.column(len(schema))
         if epochs.null_count or not pc.all(pc.equal(epochs, self.epoch), min_count=0).as_py():
@@ -120,7 +120,7 @@ class EarlyDigests:
             _log.debug("%s is digested by the seal: %s", path, error)
             future.set_exception(error)
 
-    def has_begun(self, path: str) -> bool:
+    def contains(self, path: str) -> bool:
         return path in self._begun
 
 
@@ -161,7 +161,7 @@ def _size(storage: Storage, path: str) -> int:
 
 def _unseen(storage: Storage, folder: str, early: EarlyDigests) -> list[str]:
     with suppress(Exception):  # the folder isn't there yet, or isn't what it should be: the seal says so
-        return [path for path in finished_files(storage, folder, LEAST_BYTES) if not early.has_begun(path)]
+        return [path for path in finished_files(storage, folder, LEAST_BYTES) if not early.contains(path)]
     return []
 
 
@@ -194,7 +194,7 @@ class SealedFile:
 
 
 @dataclass(frozen=True)
-class FoundFile:
+class FileDigest:
     """One file, and by which stamp it was known when it was read."""
 
     output: str
@@ -207,7 +207,7 @@ class FoundFile:
         return SealedFile.of(self.name, self.stamp.size, self.sha256, self.digested)
 
 
-def find_file(storage: Storage, place: Place, name: str) -> FoundFile:
+def read_file_digest(storage: Storage, place: Place, name: str) -> FileDigest:
     """Read a file. Raises `StageFailed` for what is no file of an output, OSError for what changes meanwhile."""
     path = f"{place.folder}/{name}"
     before = storage.stamp(path)
@@ -216,16 +216,16 @@ def find_file(storage: Storage, place: Place, name: str) -> FoundFile:
     after = storage.stamp(path)
     if after != before or after.size != content.size:
         raise OSError(f"{path} changed while it was read")
-    return FoundFile(place.output, name, after, content.sha256, digested)
+    return FileDigest(place.output, name, after, content.sha256, digested)
 
 
-class FoundFiles(Mapping[tuple[str, str], FoundFile]):
+class FileDigests(Mapping[tuple[str, str], FileDigest]):
     """By output and name."""
 
-    def __init__(self, files: Iterable[FoundFile]) -> None:
+    def __init__(self, files: Iterable[FileDigest]) -> None:
         self._files = {(file.output, file.name): file for file in files}
 
-    def __getitem__(self, key: tuple[str, str]) -> FoundFile:
+    def __getitem__(self, key: tuple[str, str]) -> FileDigest:
         return self._files[key]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
@@ -244,7 +244,7 @@ class FoundFiles(Mapping[tuple[str, str], FoundFile]):
         return {"digest_version": DIGEST_VERSION, "schemas": schema_values, "files": files}
 
     @classmethod
-    def from_json(cls, value: Json) -> FoundFiles:
+    def from_json(cls, value: Json) -> FileDigests:
         """None of them if their digests are of another version than ours."""
         if value["digest_version"] != DIGEST_VERSION:
             return cls(())
@@ -269,7 +269,7 @@ class _Schema:
         return cls(columns, RowDigest(columns), written, leaves_of(written) if written is not None else ())
 
 
-def _to_json(file: FoundFile, schemas: dict[tuple[bytes, str | None], int]) -> Json:
+def _to_json(file: FileDigest, schemas: dict[tuple[bytes, str | None], int]) -> Json:
     digested = file.digested
     name = digested.facts.schema.names[-1] if digested.facts is not None else None
     schema = schemas.setdefault((digested.schema.serialize().to_pybytes(), name), len(schemas))
@@ -288,10 +288,10 @@ def _to_json(file: FoundFile, schemas: dict[tuple[bytes, str | None], int]) -> J
     return value
 
 
-def _from_json(value: Json, schema: _Schema) -> FoundFile:
+def _from_json(value: Json, schema: _Schema) -> FileDigest:
     rows, facts = value["rows"], None
     if "facts" in value:
         facts = FileFacts.from_json(value["facts"], rows, schema.written, schema.leaves)
     digest = schema.digest.of_others(rows, value["digest"])
     digested = DigestedFile(schema.columns, rows, digest, None, facts)
-    return FoundFile(value["output"], value["name"], Stamp(value["bytes"], value["etag"]), value["sha256"], digested)
+    return FileDigest(value["output"], value["name"], Stamp(value["bytes"], value["etag"]), value["sha256"], digested)

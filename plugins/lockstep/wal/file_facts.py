@@ -78,7 +78,7 @@ class FileFacts:
         stand there once."""
         value: dict[str, Json] = {
             "columns": [
-                [column.path, column.bytes, column.values, column.nulls, *_told_bounds(column)]
+                [column.path, column.bytes, column.values, column.nulls, *_bounds_to_json(column)]
                 for column in self.columns
             ],
             "offsets": list(self.offsets),
@@ -96,7 +96,7 @@ class FileFacts:
         if "schema" in value:
             schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value["schema"], validate=True)))
         columns = tuple(
-            ColumnFacts(path, type, nested, size, values, nulls, *_understood_bounds(type, *bounds))
+            ColumnFacts(path, type, nested, size, values, nulls, *_bounds_from_json(type, *bounds))
             for (type, nested), (path, size, values, nulls, *bounds) in zip(leaves, value["columns"], strict=True)
         )
         return cls(schema, rows, columns, tuple(value["offsets"]), tuple(value.get("int96", ())))
@@ -198,14 +198,14 @@ def _is_binary(type: pa.DataType) -> bool:
     return bool(is_plain or pa.types.is_large_binary(type) or pa.types.is_binary_view(type))
 
 
-def _told_bounds(column: ColumnFacts) -> list[Json]:
-    bounds = [_told(column.least), _told(column.greatest)]
+def _bounds_to_json(column: ColumnFacts) -> list[Json]:
+    bounds = [_bound_to_json(column.least), _bound_to_json(column.greatest)]
     return bounds[:1] if column.least == column.greatest else bounds
 
 
-def _understood_bounds(type: pa.DataType, least: Json, *greatest: Json) -> tuple[Any, Any]:
+def _bounds_from_json(type: pa.DataType, least: Json, *greatest: Json) -> tuple[Any, Any]:
     """Long ones that are equal and stand there twice were cut, as all were once: the values may have differed."""
-    bounds = [_understood(type, bound) for bound in (least, *greatest)]
+    bounds = [_bound_from_json(type, bound) for bound in (least, *greatest)]
     if len(bounds) > 2:
         raise ValueError(f"{len(bounds)} bounds of a column")
     if len(bounds) == 2 and bounds[0] == bounds[1] and _is_long(bounds[0]):
@@ -213,7 +213,7 @@ def _understood_bounds(type: pa.DataType, least: Json, *greatest: Json) -> tuple
     return bounds[0], bounds[-1]
 
 
-def _told(value: Any) -> Json:
+def _bound_to_json(value: Any) -> Json:
     match value:
         case datetime():  # before date, which it is, too
             moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
@@ -227,7 +227,7 @@ def _told(value: Any) -> Json:
     return value
 
 
-def _understood(type: pa.DataType, value: Json) -> Any:
+def _bound_from_json(type: pa.DataType, value: Json) -> Any:
     if value is None:
         return None
     if pa.types.is_timestamp(type):

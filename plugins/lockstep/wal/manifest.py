@@ -439,14 +439,14 @@ class NotedFacts:
         self._path, actual = path, hashlib.sha256(data).hexdigest()
         if actual != sha256:
             raise WalCorrupt(f"{path}: sha256 found {actual}, the manifest has {sha256}")
-        self._told: dict[str, dict[str, Json]] = json.loads(data)
+        self._facts_by_output: dict[str, dict[str, Json]] = json.loads(data)
 
     def of(self, output: OutputManifest) -> dict[str, FileFacts]:
         """Of each file of an output that has a home, by its name. Raises `WalCorrupt` for one that isn't there."""
         schema = output.schema.append(pa.field(output.home.epoch_column, pa.int64())) if output.home else output.schema
         leaves = leaves_of(schema)
         try:
-            facts = self._told[output.name]
+            facts = self._facts_by_output[output.name]
             return {
                 file.path: FileFacts.from_json(facts[file.path], file.rows, schema, leaves) for file in output.files
             }

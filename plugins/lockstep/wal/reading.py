@@ -17,12 +17,12 @@ import pyarrow as pa
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import InvalidPipeline, StagingUnavailable, WalCorrupt
 from lockstep.wal._storage import Stamp, Storage, naming_errors
-from lockstep.wal.file_digests import FoundFiles, Place, find_file
+from lockstep.wal.file_digests import FileDigests, Place, read_file_digest
 from lockstep.wal.file_facts import FileFacts
 from lockstep.wal.manifest import FACTS, Manifest, NotedFacts, OutputManifest, WalFile, bare
 from lockstep.wal.parquet import Fingerprint, ParquetRows, ParquetWriter, fingerprint
 from lockstep.wal.storages import storage_at
-from lockstep.wal.table_staging import HomeStaging, TableStaging, with_field_ids
+from lockstep.wal.table_staging import TableStaging, TableStagingFolders, with_field_ids
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class SealedWal:
 
 
 @dataclass(frozen=True)
-class FileAtHome:
+class AdoptableWalFile:
     """A sealed file of an output that has a home; satisfies `lockstep.sinks.values.AdoptableFile`."""
 
     path: str  #: relative to the table's folder
@@ -120,17 +120,17 @@ class OutputBatches:
         return self._manifest.home
 
     @cached_property
-    def files(self) -> tuple[FileAtHome, ...]:
+    def files(self) -> tuple[AdoptableWalFile, ...]:
         """Every file, of an output that has a home; of any other none can be adopted."""
         home, paths = self.home, [f"{self._folder}/{file.path}" for file in self._manifest.files]
         if home is None:
             return ()
         files = zip(paths, self._manifest.files, strict=True)
         return tuple(
-            FileAtHome(path, home.uri_of(path), one.bytes, one.rows, one.sha256, one.etag) for path, one in files
+            AdoptableWalFile(path, home.uri_of(path), one.bytes, one.rows, one.sha256, one.etag) for path, one in files
         )
 
-    def facts(self) -> Iterator[tuple[FileAtHome, FileFacts]]:
+    def facts(self) -> Iterator[tuple[AdoptableWalFile, FileFacts]]:
         """Each file of an output that has a home with the facts of its columns that the seal noted: no file is opened.
         Raises `WalCorrupt`, `StagingUnavailable`."""
         assert self._noted is not None
@@ -276,7 +276,9 @@ def _missing(storage: Storage, path: str) -> WalCorrupt | StagingUnavailable:
     return StagingUnavailable(f"staging has no {home}, where {path} was sealed: is it mounted, is its URI right?")
 
 
-def write_at_home(folders: HomeStaging, rows: OutputBatches, home: TableStaging, epoch: int, token: int) -> None:
+def rewrite_for_table(
+    folders: TableStagingFolders, rows: OutputBatches, home: TableStaging, epoch: int, token: int
+) -> None:
     """A file for each of `rows`, with the same rows in the same order and `epoch` behind them. Each is compared with
     its manifest as it is read, and is in memory as a whole when it is written. Raises `WalCorrupt`,
     `StagingUnavailable`."""
@@ -300,14 +302,14 @@ def _parquet(batches: Iterator[pa.RecordBatch], schema: pa.Schema, epoch: int) -
     return content
 
 
-TOLD = "found STRING, error STRING"
+DIGESTS_SCHEMA = "found STRING, error STRING"
 
 
 def read_files(places: Sequence[Place], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For each row (number of a place, name of a file) one of `TOLD`: `FoundFiles` as JSON, or why it can't be read."""
+    """For each row (index of a place, name of a file), `FileDigests` as JSON or an error, as `DIGESTS_SCHEMA`."""
     for batch in batches:
         for number, name in zip(*batch.to_pydict().values(), strict=True):
-            digests, error = _told_of(places[number], name)
+            digests, error = _read_digests(places[number], name)
             yield pa.RecordBatch.from_pydict(
                 {"found": pa.array([digests], pa.string()), "error": pa.array([error], pa.string())}
             )
@@ -337,9 +339,9 @@ def read_sealed(sealed: Sealed, columns: Sequence[str], batches: Iterator[pa.Rec
                 yield from rows.batches(schema, None if schema.equals(sealed.schema) else columns)
 
 
-def _told_of(place: Place, name: str) -> tuple[str | None, str | None]:
+def _read_digests(place: Place, name: str) -> tuple[str | None, str | None]:
     try:
-        digests = FoundFiles([find_file(storage_at(place.storage), place, name)])
+        digests = FileDigests([read_file_digest(storage_at(place.storage), place, name)])
     except Exception as error:  # the task reads the file then, and says what is wrong with it
         return None, f"{place.folder}/{name}: {type(error).__name__}: {error}"
     return json.dumps(digests.to_json()), None

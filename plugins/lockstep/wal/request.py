@@ -25,7 +25,7 @@ from lockstep.definition.keyed_state import KeyedState
 from lockstep.epoch import Interval, Json, SourceRange
 from lockstep.errors import LockstepError, StageFailed
 from lockstep.wal._storage import Storage, naming_errors
-from lockstep.wal.file_digests import FILES, FoundFiles
+from lockstep.wal.file_digests import FILES, FileDigests
 from lockstep.wal.manifest import SourceCount, StateFile, StateVersion, finding, version_of, version_to_json
 from lockstep.wal.parquet import ParquetRows, columns_with_statistics
 from lockstep.wal.reading import verify_file
@@ -79,7 +79,7 @@ def _declared(state: KeyedState) -> Json:
 
 
 @dataclass(frozen=True)
-class HomeRequest:
+class TableStagingRequest:
     """Where an output is written that isn't staged with the others."""
 
     home: TableStaging
@@ -89,7 +89,7 @@ class HomeRequest:
         return {**self.home.to_json(), "folder": self.folder}
 
     @classmethod
-    def from_json(cls, value: Json) -> HomeRequest:
+    def from_json(cls, value: Json) -> TableStagingRequest:
         return cls(TableStaging.from_json(value), value["folder"])
 
 
@@ -106,7 +106,7 @@ class StageRequest:
     timestamp: datetime  #: when the epoch was planned: the same in every attempt
     interval: Interval | None = None
     state: StateRequest | None = None  #: of a pipeline that has state
-    homes: Mapping[str, HomeRequest] = field(default_factory=dict)  #: by output
+    homes: Mapping[str, TableStagingRequest] = field(default_factory=dict)  #: by output
     conserved: tuple[str, ...] = ()  #: outputs of which audits tell whether rows were conserved
     quarantine: tuple[Json, ...] = ()  #: audits by which rows leave an output before the seal, as the plan froze them
     task_seals: int | None = None  #: bytes of all outputs up to which the task reads them; None: however many
@@ -141,7 +141,7 @@ class StageRequest:
             timestamp=datetime.fromisoformat(value["timestamp"]),
             interval=Interval(*map(datetime.fromisoformat, bounds)) if bounds else None,
             state=StateRequest.from_json(value["state"]) if value["state"] else None,
-            homes={name: HomeRequest.from_json(home) for name, home in value.get("homes", {}).items()},
+            homes={name: TableStagingRequest.from_json(home) for name, home in value.get("homes", {}).items()},
             conserved=tuple(value.get("conserved", ())),
             quarantine=tuple(value.get("quarantine", ())),
             task_seals=value.get("task_seals"),
@@ -166,7 +166,7 @@ class StageResult:
     code_version: str
     state: Mapping[str, WrittenState] = field(default_factory=dict)
     balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    files: FoundFiles | None = None  #: what executors have read of them; in a file of its own
+    files: FileDigests | None = None  #: what executors have read of them; in a file of its own
     quarantined: Mapping[str, QuarantineCount] = field(default_factory=dict)  #: by output that has such audits
 
     def to_json(self) -> Json:
@@ -246,7 +246,9 @@ def read_result(staging: Staging, folder: str) -> StageResult:
     """What the job of the execution in `folder` has counted. Raises `StageFailed` if it is missing or isn't JSON."""
     value = staging.read_json(folder, RESULT)
     result = StageResult.from_json(value)
-    return replace(result, files=FoundFiles.from_json(staging.read_json(folder, FILES))) if "files" in value else result
+    return (
+        replace(result, files=FileDigests.from_json(staging.read_json(folder, FILES))) if "files" in value else result
+    )
 
 
 def storage_of(root: str, options: str) -> Storage:

@@ -119,7 +119,7 @@ def read_savepoint(uri: str) -> Savepoint:
         raise WalCorrupt(f"{uri}/{NAME} isn't JSON: {error}") from error
 
 
-def bring_in(savepoint: Savepoint, uri: str, states: StateStaging) -> None:
+def import_savepoint(savepoint: Savepoint, uri: str, states: StateStaging) -> None:
     """Copy the savepoint's files into staging, checked, as those of an epoch before the first. Idempotent."""
     source = storage_at(uri)
     for name, file in files_of(savepoint):
@@ -129,7 +129,9 @@ def bring_in(savepoint: Savepoint, uri: str, states: StateStaging) -> None:
             states.storage.replace(path, content)
 
 
-def put_back(savepoint: Savepoint, uri: str, versions: Mapping[str, StateVersion], states: StateStaging) -> int:
+def restore_state_files(
+    savepoint: Savepoint, uri: str, versions: Mapping[str, StateVersion], states: StateStaging
+) -> int:
     """Copy those files of `versions`, of which the savepoint is, into staging that are gone from there or damaged;
     checked. Idempotent; how many they were. Raises `WalCorrupt` if it isn't of them."""
     saved_files, copied = set(files_of(savepoint)), 0

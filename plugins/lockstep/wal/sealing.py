@@ -13,7 +13,7 @@ from typing import TypeAlias
 from lockstep.errors import NotConfigured, StageFailed
 from lockstep.wal._storage import Entry, Kind, Stamp, Storage, is_hidden, naming_errors, plain_children
 from lockstep.wal.digest import RowDigest
-from lockstep.wal.file_digests import EarlyDigests, EpochColumn, FoundFile, SealedFile, digest_file
+from lockstep.wal.file_digests import EarlyDigests, EpochColumn, FileDigest, SealedFile, digest_file
 from lockstep.wal.manifest import OutputManifest
 from lockstep.wal.parquet import fingerprint
 from lockstep.wal.table_staging import TableStaging
@@ -35,22 +35,22 @@ _log = logging.getLogger(__name__)
 _THREADS = max(2, min(4, os.cpu_count() or 1))
 
 
-KnownFiles: TypeAlias = Mapping[tuple[str, str], FoundFile]  #: by output and name
-NOTHING_KNOWN: KnownFiles = MappingProxyType({})
+KnownDigests: TypeAlias = Mapping[tuple[str, str], FileDigest]  #: by output and name
+NO_DIGESTS: KnownDigests = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class VerifiedFile:
-    """What an executor told of a file, and whether the task's own listing names the bytes that it read."""
+    """A file digested by an executor; `unchanged`: the task's listing shows the bytes that the executor read."""
 
-    told: FoundFile
-    still_so: bool
+    digest: FileDigest
+    unchanged: bool
 
 
-def _still_so(
-    storage: Storage, folder: str, outputs: Mapping[str, Sequence[Entry]], digests: KnownFiles
+def _compare_listing(
+    storage: Storage, folder: str, outputs: Mapping[str, Sequence[Entry]], digests: KnownDigests
 ) -> dict[tuple[str, str], VerifiedFile]:
-    """Raises `StageFailed` for a file that is gone."""
+    """The digested files, compared with the current listing. Raises `StageFailed` for a missing file."""
     verified = {}
     for output in outputs:
         read_files = {name: file for (its, name), file in digests.items() if its == output}
@@ -60,8 +60,8 @@ def _still_so(
         for name, file in read_files.items():
             unchanged = stamps[name] == file.stamp and file.stamp.etag is not None
             verified[output, name] = VerifiedFile(file, unchanged)
-    if changed := [one.told.name for one in verified.values() if not one.still_so]:
-        _log.info("%s: %s files look otherwise here than to executors: they are read", folder, len(changed))
+    if changed := [file.digest.name for file in verified.values() if not file.unchanged]:
+        _log.info("%s: %s files differ in this listing from what executors read; reading them", folder, len(changed))
     return verified
 
 
@@ -71,7 +71,7 @@ def seal_outputs(
     outputs: Iterable[str],
     observed: Mapping[str, int],
     early: EarlyDigests | None = None,
-    digests: KnownFiles = NOTHING_KNOWN,
+    digests: KnownDigests = NO_DIGESTS,
 ) -> dict[str, OutputManifest]:
     """Hash, digest, count and fsync what `folder` holds, listing it once; `observed` gives Spark's rows per output,
     `known` what executors have read already, by output and name.
@@ -81,7 +81,7 @@ def seal_outputs(
     type that can't be digested.
     """
     found = _list_outputs(storage, folder, tuple(outputs))
-    sealed = seal_files(storage, found, early=early, verified=_still_so(storage, folder, found, digests))
+    sealed = seal_files(storage, found, early=early, verified=_compare_listing(storage, folder, found, digests))
     manifests = {output: _output_manifest(output, files, observed.get(output)) for output, files in sealed.items()}
     sync_folders(storage, folder, found)
     return manifests
@@ -104,21 +104,21 @@ def seal_quarantine(storage: Storage, folder: str, observed: Mapping[str, int]) 
     return manifests
 
 
-def seal_at_home(
+def seal_table_staging(
     storage: Storage,
     folder: str,
     output: str,
     observed: int | None,
     home: TableStaging,
     epoch: int,
-    digests: KnownFiles = NOTHING_KNOWN,
+    digests: KnownDigests = NO_DIGESTS,
 ) -> OutputManifest:
     """As `seal_outputs`, for one output whose files are in `folder` of another storage, below the table that adopts
     them. Raises `StageFailed` also if a row of theirs doesn't name the epoch."""
     place = f"{folder}/{output}"
     entries = {output: list_files(storage, place)}
     before = _stamps(storage, place)
-    verified = _still_so(storage, folder, entries, digests)
+    verified = _compare_listing(storage, folder, entries, digests)
     [files] = seal_files(
         storage, entries, epoch_column=EpochColumn(home.epoch_column, epoch), verified=verified
     ).values()
@@ -204,11 +204,11 @@ def _seal_file(
     verified: VerifiedFile | None,
 ) -> SealedFile:
     _sync(storage, entry.path)
-    if verified and verified.still_so:
-        return verified.told.sealed()
+    if verified and verified.unchanged:
+        return verified.digest.sealed()
     with naming_errors("read", entry.path):
         content = fingerprint(storage, entry.path)
-    if verified and verified.told.sha256 != content.sha256:
+    if verified and verified.digest.sha256 != content.sha256:
         raise StageFailed(f"{entry.path} changed since an executor read it: who writes there beside the job?")
     digested = early.find(entry.path, content) if early and not min_column else None
     digested = digested or digest_file(storage, entry.path, content, min_column, epoch_column)

@@ -31,9 +31,9 @@ from lockstep.wal._storage import (
     Storage,
     delete_folder,
     finished_files,
-    forget_epoch,
     move_files,
     naming_errors,
+    remove_empty_folder,
     tree,
 )
 from lockstep.wal.digest import DIGEST_VERSION
@@ -50,25 +50,25 @@ from lockstep.wal.manifest import (
 )
 from lockstep.wal.reading import OutputBatches, SealedWal, UnsealedFile, naming_damage
 from lockstep.wal.sealing import (
-    NOTHING_KNOWN,
+    NO_DIGESTS,
     QUARANTINE,
-    KnownFiles,
+    KnownDigests,
     quarantine_of,
-    seal_at_home,
     seal_outputs,
     seal_quarantine,
+    seal_table_staging,
 )
 from lockstep.wal.state_staging import STATE, StateStaging
 from lockstep.wal.storages import storage_at
-from lockstep.wal.table_staging import HomeStaging, TableStaging
+from lockstep.wal.table_staging import TableStaging, TableStagingFolders
 
 MANIFEST = "_manifest.json"
-_KEPT = "manifests"
+_MANIFESTS = "manifests"
 _SAMPLES = "audits"
 _NUMBER = "(0|[1-9][0-9]{0,17})"
 _EPOCH = re.compile(f"epoch={_NUMBER}")
 _TOKEN = re.compile(_NUMBER)
-_KEPT_MANIFEST = re.compile(rf"epoch={_NUMBER}\.json")
+_ARCHIVED_MANIFEST = re.compile(rf"epoch={_NUMBER}\.json")
 _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SMALL_FILE = re.compile(r"_[a-z]+\.json")
 
@@ -176,7 +176,7 @@ class Staging:
         balances: Mapping[str, Mapping[str, int]] | None = None,
         early: EarlyDigests | None = None,
         homes: Mapping[str, TableStaging] = MappingProxyType({}),
-        digests: KnownFiles = NOTHING_KNOWN,
+        digests: KnownDigests = NO_DIGESTS,
         quarantined: Mapping[str, tuple[int, Mapping[str, int]]] = MappingProxyType({}),
     ) -> Manifest:
         """Make the WAL of what a finished job left in `folder`: durable, hashed, counted, its manifest created last.
@@ -198,7 +198,7 @@ class Staging:
         for output in outputs:
             if output in homes:
                 folders = self.home(homes[output], deployment, pipeline)
-                sealed_outputs[output] = seal_at_home(
+                sealed_outputs[output] = seal_table_staging(
                     folders.storage,
                     folders.folder(epoch, token),
                     output,
@@ -240,12 +240,14 @@ class Staging:
         homes: Mapping[str, TableStaging] = MappingProxyType({}),
     ) -> Manifest:
         """Make a WAL with the rows of another one: it refers to that one's files, but of outputs that a table adopts
-        (`homes`), whose files were written anew by `write_at_home`. `folder` and `homes` as of `seal`, and it raises
+        (`homes`), whose files were written anew by `rewrite_for_table`. `folder` and `homes` as of `seal`, and it raises
         the same, also for rows at home that aren't those."""
         sealed = {name: output for name, output in of.manifest.outputs.items() if output.home is None}
         for name, home in homes.items():
             folders, original = self.home(home, deployment, pipeline), of.manifest.outputs[name]
-            restored = seal_at_home(folders.storage, folders.folder(epoch, token), name, original.rows, home, epoch)
+            restored = seal_table_staging(
+                folders.storage, folders.folder(epoch, token), name, original.rows, home, epoch
+            )
             if (restored.digest, restored.columns) != (original.digest, original.columns):
                 raise StageFailed(
                     f"{folder}: the rows of output {name} that were written anew aren't those of {of.folder}"
@@ -306,21 +308,21 @@ class Staging:
     def quarantine_folder(self, wal: str, *, archived: bool) -> str:
         """Where what a WAL's job sent to quarantine is, or is kept by cleanup."""
         deployment, pipeline, epoch = _parse(wal)
-        return _kept_quarantine(deployment, pipeline, epoch) if archived else f"{wal}/{QUARANTINE}"
+        return _archived_quarantine(deployment, pipeline, epoch) if archived else f"{wal}/{QUARANTINE}"
 
     def is_quarantine_archived(self, wal: str) -> bool:
         """Whether `archive` has moved all that a WAL's job sent to quarantine."""
-        return not self._has_files(f"{wal}/{QUARANTINE}") and self._has_files(_kept_quarantine(*_parse(wal)))
+        return not self._has_files(f"{wal}/{QUARANTINE}") and self._has_files(_archived_quarantine(*_parse(wal)))
 
     def _has_files(self, folder: str) -> bool:
         with naming_errors("list", folder), suppress(FileNotFoundError):
             return any(entry.kind is Kind.FILE for entry in tree(self._storage, folder))
         return False
 
-    def home(self, home: TableStaging, deployment: str, pipeline: str) -> HomeStaging:
+    def home(self, home: TableStaging, deployment: str, pipeline: str) -> TableStagingFolders:
         """What the pipeline has staged below the table that is an output's home."""
         _home(deployment, pipeline)
-        return HomeStaging(storage_at(home.table), deployment, pipeline)
+        return TableStagingFolders(storage_at(home.table), deployment, pipeline)
 
     def _find_home(self, home: TableStaging, manifest: Manifest) -> tuple[Storage, str]:
         there = self.home(home, manifest.deployment, manifest.pipeline)
@@ -340,11 +342,11 @@ class Staging:
 
     def kept_manifest(self, deployment: str, pipeline: str, epoch: int, manifest_hash: str) -> Manifest:
         """The manifest that `archive` kept of a cleaned epoch. Raises `WalCorrupt` if it isn't there as it was."""
-        return self._manifest(_kept(deployment, pipeline, epoch), manifest_hash)
+        return self._manifest(_manifest_path(deployment, pipeline, epoch), manifest_hash)
 
     def kept_quarantine_manifest(self, deployment: str, pipeline: str, epoch: int, manifest_hash: str) -> Manifest:
         """As `kept_manifest`, of what was staged in a damaged WAL's place: its quarantine is the one that was kept."""
-        return self._manifest(f"{_kept_quarantine(deployment, pipeline, epoch)}/{MANIFEST}", manifest_hash)
+        return self._manifest(f"{_archived_quarantine(deployment, pipeline, epoch)}/{MANIFEST}", manifest_hash)
 
     def _manifest(self, path: str, manifest_hash: str) -> Manifest:
         with naming_damage(self._storage, path):
@@ -396,14 +398,14 @@ class Staging:
     def executions(
         self, deployment: str, pipeline: str, *, only: int | None = None, exclude: Container[int] = ()
     ) -> list[Execution]:
-        """(epoch, token, folder) of each execution's folder, in order. Names are parsed whole; see `strangers`.
+        """(epoch, token, folder) of each execution's folder, in order. Names are parsed whole; see `unknown_files`.
 
         `only`: one epoch. `exclude`: epochs whose folders aren't listed; thousands of retained ones cost nothing."""
         if only is not None:
             return sorted(self._survey_epoch(only, f"{_home(deployment, pipeline)}/epoch={only}")[0])
         return self._survey(deployment, pipeline, exclude)[0]
 
-    def strangers(self, deployment: str, pipeline: str, *, exclude: Container[int] = ()) -> list[str]:
+    def unknown_files(self, deployment: str, pipeline: str, *, exclude: Container[int] = ()) -> list[str]:
         """What stands among the executions' folders and isn't Lockstep's; never touched."""
         return self._survey(deployment, pipeline, exclude)[1]
 
@@ -428,7 +430,7 @@ class Staging:
                     own, foreign = self._survey_epoch(int(epoch[1]), entry.path)
                     executions += own
                     unknown += foreign
-            elif entry.kind is not Kind.FOLDER or entry.name not in (_KEPT, QUARANTINE, STATE, _SAMPLES):
+            elif entry.kind is not Kind.FOLDER or entry.name not in (_MANIFESTS, QUARANTINE, STATE, _SAMPLES):
                 unknown.append(entry.path)
         return sorted(executions), unknown
 
@@ -454,7 +456,7 @@ class Staging:
         _parse(folder)
         with naming_errors("delete", folder):
             delete_folder(self._storage, folder, before, after)
-            forget_epoch(self._storage, folder.rpartition("/")[0], over=False)
+            remove_empty_folder(self._storage, folder.rpartition("/")[0], over=False)
 
     def discard_epoch(
         self,
@@ -467,13 +469,13 @@ class Staging:
         after: CrashPoint = CrashPoint.CLEANUP_AFTER_DELETE,
     ) -> None:
         """Delete every execution's folder of an epoch, `exclude` one that is kept; what isn't Lockstep's stays, see
-        `strangers`. Idempotent."""
+        `unknown_files`. Idempotent."""
         folder = f"{_home(deployment, pipeline)}/epoch={epoch}"
         for entry in self._children(folder):
             if entry.kind is Kind.FOLDER and _TOKEN.fullmatch(entry.name) and entry.path != exclude:
                 self.discard(entry.path, before=before, after=after)
         with naming_errors("delete", folder):
-            forget_epoch(self._storage, folder, over=exclude is None)
+            remove_empty_folder(self._storage, folder, over=exclude is None)
 
     def archive(self, wal: str, deployment: str, pipeline: str, epoch: int, rows: str | None = None) -> None:
         """Keep what outlives the WAL: its manifest as `manifests/epoch=<id>.json`, its quarantined records under
@@ -481,10 +483,10 @@ class Staging:
         before."""
         _parse(wal)
         _parse(rows or wal)
-        archived = _kept_quarantine(deployment, pipeline, epoch)
+        archived = _archived_quarantine(deployment, pipeline, epoch)
         with naming_errors("archive", wal):
             with suppress(FileNotFoundError):
-                self._storage.replace(_kept(deployment, pipeline, epoch), self._bytes(f"{wal}/{MANIFEST}"))
+                self._storage.replace(_manifest_path(deployment, pipeline, epoch), self._bytes(f"{wal}/{MANIFEST}"))
             if rows not in (None, wal):  # other files may have the same rows
                 with suppress(FileNotFoundError):
                     self._storage.replace(f"{archived}/{MANIFEST}", self._bytes(f"{rows}/{MANIFEST}"))
@@ -500,13 +502,13 @@ class Staging:
 
     def keep_plan(self, deployment: str, pipeline: str, epoch: int, plan: Json) -> None:
         """Keep beside an epoch's manifest what was planned: the ledger has it, and may be lost. Idempotent."""
-        path = _kept_plan(deployment, pipeline, epoch)
+        path = _plan_path(deployment, pipeline, epoch)
         with naming_errors("archive", path):
             self._storage.replace(path, canonical(plan))
 
     def kept_plan(self, deployment: str, pipeline: str, epoch: int) -> Json | None:
         """What `keep_plan` was given; None if nobody did. Raises `WalCorrupt` for what is no JSON."""
-        path = _kept_plan(deployment, pipeline, epoch)
+        path = _plan_path(deployment, pipeline, epoch)
         with suppress(FileNotFoundError):
             try:
                 return json.loads(self._read(path))
@@ -516,8 +518,8 @@ class Staging:
 
     def kept_epochs(self, deployment: str, pipeline: str) -> list[int]:
         """The epochs of which a manifest is kept, in order: cleanup has archived it, when every sink showed them."""
-        entries = self._children(f"{_home(deployment, pipeline)}/{_KEPT}")
-        return sorted(int(match[1]) for entry in entries if (match := _KEPT_MANIFEST.fullmatch(entry.name)))
+        entries = self._children(f"{_home(deployment, pipeline)}/{_MANIFESTS}")
+        return sorted(int(match[1]) for entry in entries if (match := _ARCHIVED_MANIFEST.fullmatch(entry.name)))
 
     def deployments(self) -> list[str]:
         """The ids of the ledgers that have staged anything."""
@@ -554,16 +556,16 @@ def _home(deployment: str, pipeline: str) -> str:
     return f"{deployment}/{require_name('pipeline', pipeline)}"
 
 
-def _kept(deployment: str, pipeline: str, epoch: int) -> str:
-    return f"{_home(deployment, pipeline)}/{_KEPT}/epoch={epoch}.json"
+def _manifest_path(deployment: str, pipeline: str, epoch: int) -> str:
+    return f"{_home(deployment, pipeline)}/{_MANIFESTS}/epoch={epoch}.json"
 
 
-def _kept_quarantine(deployment: str, pipeline: str, epoch: int) -> str:
+def _archived_quarantine(deployment: str, pipeline: str, epoch: int) -> str:
     return f"{_home(deployment, pipeline)}/{QUARANTINE}/epoch={epoch}"
 
 
-def _kept_plan(deployment: str, pipeline: str, epoch: int) -> str:
-    return f"{_home(deployment, pipeline)}/{_KEPT}/epoch={epoch}.plan.json"
+def _plan_path(deployment: str, pipeline: str, epoch: int) -> str:
+    return f"{_home(deployment, pipeline)}/{_MANIFESTS}/epoch={epoch}.plan.json"
 
 
 def _parse(folder: str) -> tuple[str, str, int]:

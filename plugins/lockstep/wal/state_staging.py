@@ -26,10 +26,10 @@ from lockstep.wal._storage import (
     Storage,
     delete_entry,
     delete_folder,
-    forget_epoch,
     is_hidden,
     naming_errors,
     plain_children,
+    remove_empty_folder,
     tree,
 )
 from lockstep.wal.file_digests import SealedFile
@@ -232,7 +232,7 @@ class StateStaging:
         before, after = CrashPoint.ROLLBACK_BEFORE_FOLDER, CrashPoint.ROLLBACK_AFTER_FOLDER
         with naming_errors("delete", execution.folder):
             delete_folder(self.storage, execution.folder, before, after)
-            forget_epoch(self.storage, execution.folder.rpartition("/")[0], over=False)
+            remove_empty_folder(self.storage, execution.folder.rpartition("/")[0], over=False)
 
     def release(self, execution: StateExecution, live: frozenset[str]) -> int:
         """Delete those files of an execution that aren't among `live` (paths), and what folders that empties.
@@ -250,7 +250,7 @@ class StateStaging:
                         continue
                     delete_entry(self.storage, entry.path, entry.kind, before, after)
                     deleted += entry.kind is Kind.FILE and not is_hidden(entry)
-            forget_epoch(self.storage, execution.folder.rpartition("/")[0], over=True)
+            remove_empty_folder(self.storage, execution.folder.rpartition("/")[0], over=True)
         return deleted
 
 

@@ -20,10 +20,10 @@ from lockstep.wal._storage import (
     Storage,
     delete_entry,
     delete_folder,
-    forget_epoch,
     is_hidden,
     is_wal_file,
     naming_errors,
+    remove_empty_folder,
 )
 
 
@@ -107,7 +107,7 @@ _NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True)
-class HomeFolder:
+class TableStagingFolder:
     """Where one execution, by its token, or one compaction has written; `epoch` is None of a compaction."""
 
     path: str
@@ -116,7 +116,7 @@ class HomeFolder:
 
 
 @dataclass(frozen=True)
-class HomeStaging:
+class TableStagingFolders:
     """What one pipeline has staged below one table. Every call raises as those of `Staging` do."""
 
     storage: Storage
@@ -138,16 +138,16 @@ class HomeStaging:
         """The executions that have left something of `epoch`, in order. What isn't Lockstep's isn't told of."""
         return self._numbers(self._epoch(epoch))
 
-    def folders(self) -> Iterator[HomeFolder]:
+    def folders(self) -> Iterator[TableStagingFolder]:
         """Every folder of an execution or a compaction that holds something."""
         for epoch in self._numbers(f"{ROOT}/{self.deployment}/{self.pipeline}"):
             for token in self.tokens(epoch):
-                yield HomeFolder(self.folder(epoch, token), token, epoch)
+                yield TableStagingFolder(self.folder(epoch, token), token, epoch)
         compacted = CompactionFolder(self.deployment, self.pipeline)
         for number in self.compactions():
-            yield HomeFolder(compacted.of(number), number)
+            yield TableStagingFolder(compacted.of(number), number)
 
-    def sizes(self, folder: HomeFolder) -> dict[str, int]:
+    def sizes(self, folder: TableStagingFolder) -> dict[str, int]:
         """Bytes of each Parquet file in it, by its path."""
         with naming_errors("list", folder.path), suppress(FileNotFoundError):
             within = [entry.path for entry in self.storage.children(folder.path) if entry.kind is Kind.FOLDER]
@@ -159,7 +159,7 @@ class HomeStaging:
             }
         return {}
 
-    def expire(self, folder: HomeFolder, paths: Iterable[str]) -> None:
+    def expire(self, folder: TableStagingFolder, paths: Iterable[str]) -> None:
         """Delete these files of it, and what is empty then; fine when they are gone. Only what no version of the table
         that anybody may read consists of, and nobody else needs: ask the table and the ledger first."""
         with naming_errors("delete", folder.path):
@@ -174,7 +174,7 @@ class HomeStaging:
             if self.storage.removes_empty_only:
                 self._remove_empty(folder)
 
-    def _remove_empty(self, folder: HomeFolder) -> None:
+    def _remove_empty(self, folder: TableStagingFolder) -> None:
         """With what Hadoop left beside the files. A folder that somebody uses stays."""
         within = [entry for entry in self.storage.children(folder.path) if entry.kind is Kind.FOLDER]
         above = [self._epoch(folder.epoch)] if folder.epoch is not None else []
@@ -217,4 +217,4 @@ class HomeStaging:
                 CrashPoint.ROLLBACK_BEFORE_FOLDER,
                 CrashPoint.ROLLBACK_AFTER_FOLDER,
             )
-            forget_epoch(self.storage, self._epoch(epoch), over=False)
+            remove_empty_folder(self.storage, self._epoch(epoch), over=False)

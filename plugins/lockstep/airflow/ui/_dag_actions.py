@@ -99,7 +99,7 @@ def _refuse_restoring(found: EpochStatus, report: Report) -> str | None:
         return "later epochs of a cursor go on where one ended, so none is shown again"
     if epoch.state is not EpochState.REPLACED:
         return f"it is {epoch.state}: only what was shown once, and replaced, can come back"
-    kept = report.kept_wal(epoch.pipeline, epoch.id)
+    kept = report.retained_wal(epoch.pipeline, epoch.id)
     if kept is None or kept.expired_at is not None:
         return "its WAL isn't kept, so nobody has its rows: `Pipeline(keep_wal=…)` says how long WALs stay"
     current = current_life(report, epoch)
@@ -119,7 +119,7 @@ def _refuse_restoring(found: EpochStatus, report: Report) -> str | None:
 def _effects_of_restoring(found: EpochStatus, report: Report) -> list[str]:
     """What `lockstep restore --plan` says, but for the files and the sinks: these are asked by the run."""
     epoch, current = found.epoch, current_life(report, found.epoch)
-    kept = report.kept_wal(epoch.pipeline, epoch.id)
+    kept = report.retained_wal(epoch.pipeline, epoch.id)
     since = f", kept since {kept.retained_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if kept else ""
     others = other_columns(epoch, current)
     told = [

@@ -366,7 +366,7 @@ def _question_of_resolving(
 ) -> Question:
     """Told from others by what was told last of the sink's part: a word that somebody has left makes it another."""
     question = _question(user, f"resolve {sink}", found)
-    last = report.last_word(found.epoch, sink)
+    last = report.last_note(found.epoch, sink)
     return replace(question, dag_id=dag_id or "", number=last.id if last else 0)
 
 
