@@ -138,10 +138,10 @@ def test_rows_that_were_staged_after_somebody_looked_are_not_released(ledger: Le
     judged(ledger, again, [AuditResult("some", 2_000_000, True)])
     now = rf"held by some \(2,000,000 rows\).*`lockstep release flights 1 --manifest {OTHER_HASH[:12]} "
     for seen, why in (
-        (HASH, "staged anew since"),
-        (HASH[:12], "staged anew since"),
-        ("b", "staged anew since"),
-        ("", "rows you saw"),
+        (HASH, "staged again since"),
+        (HASH[:12], "staged again since"),
+        ("b", "staged again since"),
+        ("", "manifest that was reviewed"),
     ):
         with pytest.raises(IllegalTransition, match=f"can't release .*{why}: it is {now}"):
             ledger.release_epoch(FLIGHTS, staged.id, "a strike", only=seen)

@@ -157,7 +157,7 @@ def test_a_word_is_left_only_on_what_the_person_has_seen(feed: Feed) -> None:
     with feed.runtime() as runtime:
         epoch = runtime.ledger.epoch("numbers", 1)
         younger = ask(runtime.ledger, epoch, "rows", "not-applied", "I have seen it, and it didn't", after=seen)
-        with pytest.raises(IllegalTransition, match="look again"):
+        with pytest.raises(IllegalTransition, match="check it again"):
             ask(runtime.ledger, epoch, "rows", "applied", "I have seen the first one alone", after=seen)
         last = runtime.ledger.last_note(epoch, "rows")
         assert last is not None and last.id == younger > seen

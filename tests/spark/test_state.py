@@ -505,10 +505,10 @@ def test_a_savepoint_starts_another_pipeline_where_its_epoch_ended(summing: Summ
     recover(other.runtime())
     other.run()
     assert other.state(2) == expected(4)
-    with pytest.raises(StagingRefused, match="holds a savepoint already"):
+    with pytest.raises(StagingRefused, match="contains a savepoint already"):
         export(summing.runtime(), f"{summing.folder}/saved")
     export(summing.runtime(), f"{summing.folder}/second", 1)
-    with pytest.raises(IllegalTransition, match="began with another savepoint"):
+    with pytest.raises(IllegalTransition, match="started from another savepoint"):
         start(other.runtime(), f"{summing.folder}/second")
     summing.change(keep_state=1)
     summing.run(2)

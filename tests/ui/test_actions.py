@@ -130,7 +130,7 @@ def test_rows_that_are_staged_while_the_form_is_answered_are_not_released_by_it(
     with monkeypatch.context() as patched:
         patched.setattr(Ledger, "release_epoch", overtaken)
         refused = answer(browser, RELEASE)
-    assert refused.status_code != 303 and "it was staged anew since" in refused.text
+    assert refused.status_code != 303 and "it was staged again since" in refused.text
     verdict = ledger.verdict(FLIGHTS, epoch.id)
     assert verdict is not None and verdict.outcome is Outcome.HELD
     assert answer(browser, RELEASE).status_code == 303

@@ -1,4 +1,4 @@
-"""Folders of executions: made once, found by their whole names, deleted bit by bit, nothing foreign touched."""
+"""Folders of executions: created once, found by their whole names, deleted bit by bit, nothing foreign touched."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_folder_has_one_name_here_and_one_for_spark(root: Path) -> None:
         ("s3://b/x#hunter2", ""),
         ("s3://bucket/x?region=eu-central-1&client_secret=hunter2", "client_secret"),
         ("s3://bucket/x?region=eu-central-1&account_key=hunter2", "account_key"),
-        ("s3://bucket/x?region=eu-central-1&endpoint_override=me:hunter2@host", "carries a login"),
+        ("s3://bucket/x?region=eu-central-1&endpoint_override=me:hunter2@host", "contains credentials"),
     ],
 )
 def test_an_address_that_leads_nowhere_or_holds_a_secret_is_refused_and_not_repeated(uri: str, told: str) -> None:
@@ -106,11 +106,11 @@ def test_a_folder_and_its_small_files_are_made_once(kind: str, tmp_path: Path) -
     root = tmp_path / "staging"
     any_staging = staging_of(kind, root)
     any_staging.create(FOLDER)
-    with pytest.raises(StagingRefused, match="made once"):
+    with pytest.raises(StagingRefused, match="created once"):
         any_staging.create(FOLDER)
     value = {"b": [1, None, "ß"], "a": {"nested": True}}
     any_staging.write_json(FOLDER, "_request.json", value)
-    with pytest.raises(StagingRefused, match="written once"):
+    with pytest.raises(StagingRefused, match="written only once"):
         any_staging.write_json(FOLDER, "_request.json", {})
     assert any_staging.read_json(FOLDER, "_request.json") == value
     assert [path.name for path in (root / FOLDER).glob("*_request*")] == ["_request.json"], "no draft is left"

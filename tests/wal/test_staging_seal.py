@@ -179,7 +179,7 @@ def test_a_wal_is_sealed_once(kind: str, tmp_path: Path) -> None:
     any_staging = staging_of(kind, root)
     staged = Staged(any_staging, root).fill()
     manifest = staged.seal()
-    with pytest.raises(StagingRefused, match="written once"):
+    with pytest.raises(StagingRefused, match="written only once"):
         staged.seal()
     assert any_staging.open(staged.folder, manifest.hash).manifest == manifest
 

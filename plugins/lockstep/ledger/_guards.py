@@ -38,8 +38,8 @@ def require_remembered(row: Row) -> None:
     """Raise `InvalidPipeline` for a forgotten pipeline: its name can't be reused."""
     if row["forgotten_at"] is not None:
         raise InvalidPipeline(
-            f"pipeline {row['name']} was forgotten {describe_forgetting(row)}, its name stays taken: give the pipeline "
-            "another"
+            f"pipeline {row['name']} was forgotten {describe_forgetting(row)} and its name can't be reused: "
+            "choose another name"
         )
 
 
@@ -121,8 +121,8 @@ def require_votes(tx: Transaction, row: Row) -> None:
     """
     if row["state"] != EpochState.STAGED:
         raise NotPrepared(
-            f"can't commit {epoch_name(row)}: it is {row['state']}, its WAL is not sealed: clear from stage, or all of "
-            f"the run: {_own_run(row)}"
+            f"can't commit {epoch_name(row)}: it is {row['state']}, its WAL is not sealed: clear from stage, or the "
+            f"whole run: {_own_run(row)}"
         )
     require_verdict(tx, row)
     participants = list_participants(tx, row["pipeline"], row["id"])
@@ -132,8 +132,8 @@ def require_votes(tx: Transaction, row: Row) -> None:
         lacking = sorted(participants.keys() ^ votes | sinks ^ votes)
         raise NotPrepared(
             f"can't commit {epoch_name(row)}: {attempt_name(tx, row, row['attempt'])} lacks the vote of "
-            f"{', '.join(lacking)}: clear {', '.join(f'prepare.{sink}' for sink in lacking)} and what follows, or all "
-            f"of the run: {_own_run(row)}"
+            f"{', '.join(lacking)}: clear {', '.join(f'prepare.{sink}' for sink in lacking)} and later tasks, or the "
+            f"whole run: {_own_run(row)}"
         )
 
 
@@ -151,9 +151,9 @@ def require_verdict(tx: Transaction, row: Row) -> None:
     verdict = find_verdict(tx, row)
     if verdict is None:
         raise NotAudited(
-            f"{epoch_name(row)} has audits, and its WAL wasn't audited: clear from audit, or all of the run: "
-            f"{_own_run(row)}. If the pipeline has no audits any more, "
-            f"{suggestions.replan(row['pipeline'], row['id'])} plans it without"
+            f"{epoch_name(row)} has audits, but no verdict on its WAL: clear from audit, or the whole run: "
+            f"{_own_run(row)}. If the audits were removed from the pipeline, "
+            f"{suggestions.replan(row['pipeline'], row['id'])} replans it without them"
         )
     require_not_held(row["pipeline"], row["id"], verdict)
 
@@ -163,7 +163,9 @@ def require_judged(row: Row, verdict: Verdict, manifest: str) -> None:
     digits suffice. A WAL staged again has rows that were not reviewed."""
     if len(manifest) >= suggestions.MANIFEST_DIGITS and verdict.manifest_hash.startswith(manifest):
         return
-    mismatch = f"by manifest {manifest}, it was staged anew since" if manifest else "before you say which rows you saw"
+    mismatch = (
+        f"by manifest {manifest}, it was staged again since" if manifest else "without the manifest that was reviewed"
+    )
     now = f"manifest {verdict.manifest_hash[: suggestions.MANIFEST_DIGITS]} is {verdict}"
     if verdict.outcome is Outcome.HELD:
         now = f"it is {describe_hold(row['pipeline'], row['id'], verdict)}"
@@ -179,9 +181,9 @@ def require_not_held(pipeline: str, epoch: int, verdict: Verdict) -> None:
 def describe_hold(pipeline: str, epoch: int, verdict: Verdict) -> str:
     """Why an epoch is held, and the commands to continue."""
     return (
-        f"{verdict}, and nothing of it is shown: {suggestions.release(pipeline, epoch, verdict.manifest_hash)} "
-        f"lets it go on as it is, {suggestions.replan(pipeline, epoch)} stages it anew, "
-        f"{suggestions.void(pipeline, epoch)} gives its range up"
+        f"{verdict}, and not published: {suggestions.release(pipeline, epoch, verdict.manifest_hash)} "
+        f"publishes it as it is, {suggestions.replan(pipeline, epoch)} stages it again, "
+        f"{suggestions.void(pipeline, epoch)} gives up its range"
     )
 
 
@@ -193,9 +195,9 @@ def require_unsent(tx: Transaction, row: Row, sinks: Sequence[str]) -> None:
     if publishers:
         names = ", ".join(publisher["sink"] for publisher in publishers)
         raise RestageRefused(
-            f"{epoch_name(row)}: the rows came out in another order than was sealed, and sending to {names} has begun, "
-            "where each row is known by its place: receivers would take new rows for repeats. Nothing was changed; "
-            "bring the WAL back from a copy, or see what arrived and say `lockstep resolve`"
+            f"{epoch_name(row)}: the restaged rows are in another order than the sealed ones, and publishing "
+            f"to {names} has begun, which identifies rows by position: receivers would drop new rows as duplicates. "
+            "Nothing was changed; restore the WAL from a copy, or check what arrived and use `lockstep resolve`"
         )
 
 
@@ -204,7 +206,7 @@ def require_predecessor_decided(tx: Transaction, pipeline: str, epoch: int) -> N
     before = tx.one("find_predecessor", pipeline=pipeline, epoch=epoch)
     if before and before["state"] not in DECIDED:
         raise OutOfOrder(
-            f"{pipeline} epoch {epoch} waits: epoch {before['id']} is {before['state']}, it has to be decided first"
+            f"{pipeline} epoch {epoch} waits: epoch {before['id']} is {before['state']}, which must be decided first"
         )
 
 
@@ -222,8 +224,8 @@ def require_kept(tx: Transaction, pipeline: str, epoch: int) -> None:
     wal = tx.one("find_retained_wal", pipeline=pipeline, epoch=epoch)
     if wal is None or wal["expired_at"] is not None:
         raise WalGone(
-            f"the WAL of {pipeline} epoch {epoch} isn't kept{' any more' if wal else ''}: nobody can show its rows "
-            f"again; `lockstep wal list {pipeline}` names those that are there, Pipeline(keep_wal=…) says how long"
+            f"the WAL of {pipeline} epoch {epoch} isn't kept{' any more' if wal else ''}: its rows can't be restored; "
+            f"`lockstep wal list {pipeline}` lists existing ones, Pipeline(keep_wal=…) sets their retention"
         )
 
 
@@ -235,9 +237,9 @@ def require_keyed_state_follows(tx: Transaction, row: Row) -> None:
     decided = before["manifest_hash"] if before else ""
     if row["based_on"] != decided:
         raise LedgerConflict(
-            f"{epoch_name(row)}: its state was made from {row['based_on'] or 'nothing'}, the epoch before was decided "
-            f"with manifest {decided or 'none'}: nothing is decided; {suggestions.replan(row['pipeline'], row['id'])} "
-            "stages it anew"
+            f"{epoch_name(row)}: its state is based on {row['based_on'] or 'nothing'}, but the preceding epoch was "
+            f"decided with manifest {decided or 'none'}: not committed; "
+            f"{suggestions.replan(row['pipeline'], row['id'])} stages it again"
         )
 
 
@@ -247,7 +249,7 @@ def require_predecessor_published(tx: Transaction, pipeline: str, epoch: int, si
     if before and before["state"] != ParticipantState.PUBLISHED:
         raise OutOfOrder(
             f"{pipeline} epoch {epoch} waits: epoch {before['epoch']} is {before['state']} in {sink}, "
-            "it has to be published there first"
+            "and must be published there first"
         )
 
 
@@ -256,9 +258,9 @@ def require_turn(tx: Transaction, row: Row, sink: str) -> None:
     holder = tx.one("find_turn_holder", pipeline=row["pipeline"], epoch=row["id"], sink=sink)
     if holder:
         raise KeysHeld(
-            f"{epoch_name(row)} waits: sink {sink} writes into unique keys, and epoch {holder['epoch']} is "
-            f"{holder['state']} in {holder['sink']} and not published, so rows of the two could collide after both "
-            f"decisions; try again when it is published. If nobody is at it any more: `lockstep recover "
+            f"{epoch_name(row)} waits: sink {sink} writes to unique keys, and epoch {holder['epoch']} is "
+            f"{holder['state']} in {holder['sink']} and not published, so rows of both could collide after the "
+            f"decisions; try again when it is published. If it is idle: `lockstep recover "
             f"{row['pipeline']}`, or, undecided, `lockstep abort {row['pipeline']} {holder['epoch']} --reason …`"
         )
 
@@ -289,8 +291,8 @@ def has_vote(tx: Transaction, row: Row, sink: str, vote: Vote) -> bool:
     if row["state"] in DECIDED:
         decided = participant.vote.token if participant.vote else None
         raise Fenced(
-            f"{epoch_name(row)} was decided with another vote for {sink}, of execution {decided}; this one, of "
-            f"execution {vote.token}, doesn't count"
+            f"{epoch_name(row)} was decided with another vote for {sink}, of execution {decided}; the vote of "
+            f"execution {vote.token} doesn't count"
         )
     return False
 

@@ -92,9 +92,8 @@ def advance_token_sequence(tx: Transaction, pipeline: str, epoch: int, token: in
 
 def _too_far(pipeline: str, token: int, last: int) -> str:
     return (
-        f"something of pipeline {pipeline} carries token {token}, this ledger is at {last}: that can't be caught up "
-        "with by counting. If it is a true one, ALTER SEQUENCE lockstep.token RESTART WITH a larger number, then try "
-        "again"
+        f"an object of pipeline {pipeline} has token {token}, but this ledger is at {last}: too far to advance. If the "
+        "token is genuine, ALTER SEQUENCE lockstep.token RESTART WITH a larger number, then try again"
     )
 
 
@@ -134,8 +133,8 @@ def update_pipeline(
     guards.require_remembered(row)
     if row["keyed_by"] != identity:
         raise InvalidPipeline(
-            f"pipeline {pipeline} has {row['keyed_by']} epochs in the ledger, its sources now make "
-            f"{identity} epochs; give the pipeline another name"
+            f"pipeline {pipeline} has {row['keyed_by']} epochs in the ledger, but its sources now "
+            f"require {identity} epochs; rename the pipeline"
         )
     if recovery_grace is not None:
         tx.do("set_recovery_grace", pipeline=pipeline, recovery_grace=recovery_grace)
@@ -155,8 +154,8 @@ def is_unstarted(tx: Transaction, pipeline: str, savepoint_hash: str) -> bool:
     if existing and existing["hash"] == savepoint_hash:
         return False
     if existing or last:
-        conflict = "began with another savepoint" if existing else f"has {last} epochs"
-        raise IllegalTransition(f"pipeline {pipeline} {conflict}: only a new one can begin with a savepoint")
+        conflict = "started from another savepoint" if existing else f"has {last} epochs"
+        raise IllegalTransition(f"pipeline {pipeline} {conflict}: only a new pipeline can start from a savepoint")
     return True
 
 
@@ -186,7 +185,7 @@ def require_join(tx: Transaction, pipeline: str, plan: Plan, after: int | None) 
         return
     gap = _find_gap(tx, pipeline, after + 1, _as_stored(plan))
     if gap:
-        raise OutOfOrder(f"pipeline {pipeline}: epoch {after} was replanned meanwhile ({gap}); begin again")
+        raise OutOfOrder(f"pipeline {pipeline}: epoch {after} was replanned meanwhile ({gap}); clear from begin")
 
 
 def require_joins(tx: Transaction, row: Row, plan: Plan) -> None:
@@ -196,13 +195,15 @@ def require_joins(tx: Transaction, row: Row, plan: Plan) -> None:
         return
     if row["generation"] > 0:
         if _divided(_as_stored(plan)) != _divided(row["plan"]):
-            raise IllegalTransition(f"can't replan {guards.epoch_name(row)} with another range than it is to replace")
+            raise IllegalTransition(
+                f"can't replan {guards.epoch_name(row)} with another range than the one it replaces"
+            )
         return
     gap = _find_gap(tx, row["pipeline"], row["id"], _as_stored(plan), row["plan"])
     if gap:
         raise IllegalTransition(
             f"can't replan {guards.epoch_name(row)} with this range: {gap}; keep the range, replan the last epoch "
-            "only, or void what stands in between"
+            "only, or void the epochs in between"
         )
 
 
@@ -297,14 +298,16 @@ def _require_once(source: str, claims: Sequence[Claim]) -> None:
     counts = Counter((claim.path, claim.starts) for claim in claims)
     if twice := sorted(path for (path, _), times in counts.items() if times > 1):
         raise SourceClaimed(
-            f"source {source}: its plan claims {', '.join(twice[:3])} more than once and would read it as often; a "
-            "plan has each file, or range of a file, once: correct the source"
+            f"source {source}: its plan contains {', '.join(twice[:3])} more than once and would read it repeatedly: "
+            "correct the source"
         )
 
 
 def _claimant(row: Row) -> str:
     upto = f" up to byte {row['ends']}" if (row["ends"] or -1) >= 0 else ""
-    return f"{row['path']} (epoch {row['epoch']}{upto})" if row["epoch"] else f"{row['path']} (nothing of it is)"
+    return (
+        f"{row['path']} (epoch {row['epoch']}{upto})" if row["epoch"] else f"{row['path']} (its beginning is unclaimed)"
+    )
 
 
 def _find_gap(tx: Transaction, pipeline: str, epoch: int, plan: Json, replaced: Json | None = None) -> str | None:

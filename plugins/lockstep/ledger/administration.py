@@ -18,7 +18,7 @@ from psycopg2.extras import RealDictCursor
 from lockstep.errors import InvalidPipeline, LedgerRefused, LedgerUnavailable
 from lockstep.ledger._connection import connect, connect_as_owner, first_line, migrations, require_schema, statement
 
-_LOCK = 7_305_808_869  # an arbitrary constant: two processes that migrate at once take turns
+_LOCK = 7_305_808_869  # an arbitrary constant: serializes concurrent migrations
 _MIGRATION_REFUSED = (
     "the ledger lacks migrations, and this role may not apply them ({}): run `lockstep migrate` as the owner of its "
     "schema, see docs/security.md"
@@ -60,7 +60,9 @@ def _apply_missing(connection: Any) -> list[str]:
     applied = []
     available, current = migrations(), _current(connection)
     if current > available[-1][0]:
-        raise LedgerRefused(f"the ledger is at migration {current}, this Lockstep knows {available[-1][0]}: upgrade it")
+        raise LedgerRefused(
+            f"the ledger is at migration {current}, this Lockstep supports {available[-1][0]}: upgrade it"
+        )
     for version, name, text in available:
         if version <= current:
             continue
@@ -74,7 +76,7 @@ def _apply_missing(connection: Any) -> list[str]:
 
 KEEP = timedelta(days=400)
 PERIOD = timedelta(days=30)
-_LOCK_SECONDS = 5  #: tasks write the history all the time: who waits for it longer than that would hold them up
+_LOCK_SECONDS = 5  #: tasks write the history constantly: a longer wait would block them
 _PRUNING_REFUSED = (
     "this role may not drop or begin partitions of the history ({}): run `lockstep prune` as the owner of the ledger's "
     "schema, see docs/security.md"
@@ -111,7 +113,7 @@ def prune(dsn: str, keep: timedelta = KEEP, *, period: timedelta = PERIOD, dry_r
     that doesn't own the tables, `LedgerUnavailable`, also while tasks lock the history.
     """
     if keep < timedelta(0) or period <= timedelta(0):
-        raise InvalidPipeline(f"what is to be kept is a time that has passed, not {keep}")
+        raise InvalidPipeline(f"the history to keep is a positive duration, not {keep}")
     with _owner(dsn) as cursor:
         cursor.execute("SELECT clock_timestamp() AS now")
         now: datetime = cursor.fetchone()["now"]
@@ -141,7 +143,7 @@ def _owner(dsn: str) -> Iterator[Any]:
         require_schema(connection)
         with connection, connection.cursor(cursor_factory=RealDictCursor) as cursor:
             cursor.execute("SET LOCAL synchronous_commit = on")
-            cursor.execute("LOCK TABLE lockstep.finished_rollup IN SHARE UPDATE EXCLUSIVE MODE")  # one prunes at a time
+            cursor.execute("LOCK TABLE lockstep.finished_rollup IN SHARE UPDATE EXCLUSIVE MODE")  # serializes pruning
             yield cursor
 
 

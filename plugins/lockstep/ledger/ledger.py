@@ -52,7 +52,7 @@ from lockstep.ledger.rebuilding import RebuiltEpoch
 from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState, ParticipantState, Role
 
 _NONE: Mapping[str, Json] = MappingProxyType({})
-_COUNT_EVERY = 256  #: epochs that `lockstep status` may have to count
+_COUNT_EVERY = 256  #: epochs between updates of finished_rollup
 
 
 class Ledger(LedgerReader):
@@ -159,14 +159,14 @@ class Ledger(LedgerReader):
                 return to_epoch(rival) if rival["attempt"] in own_tokens else None
             guards.require_state(before, EpochState.CLEANED, "replace")
             if restores is not None:
-                guards.require_kept(tx, current.pipeline, restores)  # nobody lets go of it without the pipeline's lock
+                guards.require_kept(tx, current.pipeline, restores)  # expiry requires the pipeline's lock, too
             if through is not None and steps.last_in_sequence(tx, current) != through:
                 return None
             row = steps.insert_epoch(tx, current.pipeline, plan, claims, run, current.interval, generation)
             own_tokens.add(row["attempt"])
             return to_epoch(row)
 
-        history_reason = reason if restores is None else f"the rows of epoch {restores} again: {reason}"
+        history_reason = reason if restores is None else f"restores the rows of epoch {restores}: {reason}"
         return self._connection.run(Role.BEGIN, work, history_reason)
 
     def take_over(self, pipeline: str, epoch: int, run: RunKey) -> Epoch:
@@ -180,7 +180,7 @@ class Ledger(LedgerReader):
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, pipeline, epoch)
             if row["state"] == EpochState.VOID:
-                raise EpochVoid(f"{guards.epoch_name(row)} was given up: {row['reason']}")
+                raise EpochVoid(f"{guards.epoch_name(row)} is void: {row['reason']}")
             if row["state"] in UNDECIDED:
                 if row["attempt"] in own_tokens:
                     return to_epoch(row)
@@ -244,9 +244,13 @@ class Ledger(LedgerReader):
             row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
             if role in (Role.STAGE, Role.PREPARE):
                 if row["state"] in DECIDED:
-                    raise AlreadyDecided(f"{guards.epoch_name(row)} is {row['state']}: {role} has nothing left to do")
+                    raise AlreadyDecided(
+                        f"{guards.epoch_name(row)} is {row['state']}: there is nothing left for {role} to do"
+                    )
                 guards.require_current(tx, row, attempt)
-            if role is Role.PREPARE and row["state"] == EpochState.STAGED:  # rows may be loaded before the seal
+            if (
+                role is Role.PREPARE and row["state"] == EpochState.STAGED
+            ):  # earlier, rows may be loaded before the seal
                 guards.require_verdict(tx, row)
             token = steps.take_token(tx, attempt.pipeline, attempt.epoch, role, sink, attempt.token)
             if role is Role.PREPARE:
@@ -264,7 +268,7 @@ class Ledger(LedgerReader):
         """
 
         def work(tx: Transaction) -> None:
-            guards.lock_pipeline(tx, attempt.pipeline)  # two epochs ask one after the other
+            guards.lock_pipeline(tx, attempt.pipeline)  # serializes requests of two epochs
             row = guards.lock_current(tx, attempt)
             guards.require_turn(tx, row, sink)
             if not tx.do("take_turn", **guards.key(attempt), sink=sink, token=token):
@@ -339,8 +343,8 @@ class Ledger(LedgerReader):
             guards.require_current(tx, row, attempt)
             if row["state"] != EpochState.STAGED or row["manifest_hash"] != manifest_hash:
                 raise NotPrepared(
-                    f"{guards.epoch_name(row)} is {row['state']}, and the WAL that was audited isn't the one that is "
-                    "sealed now: clear from begin"
+                    f"{guards.epoch_name(row)} is {row['state']}, and the audited WAL isn't the one "
+                    "that is sealed now: clear from begin"
                 )
             inserted = tx.one(
                 "insert_verdict",
@@ -379,7 +383,7 @@ class Ledger(LedgerReader):
             if not done:
                 raise Fenced(
                     f"{guards.epoch_name(row)}: execution {vote.token} of prepare for {sink} was superseded by a "
-                    "younger one; its vote doesn't count"
+                    "younger one; so its vote doesn't count"
                 )
 
         self._connection.run(Role.PREPARE, work)
@@ -402,10 +406,10 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> list[Epoch | LockstepError]:
             outcomes: dict[Attempt, Epoch | LockstepError] = {}
-            for attempt in sorted(pack, key=lambda one: one.epoch):  # two owners lock in the same order
+            for attempt in sorted(pack, key=lambda one: one.epoch):  # all callers lock in the same order
                 try:
                     outcomes[attempt] = _decide(tx, attempt)
-                except LockstepError as refused:  # by a guard, before anything of it was changed
+                except LockstepError as refused:  # raised by a guard, before any change of this epoch
                     outcomes[attempt] = refused
             return [outcomes[attempt] for attempt in pack]
 
@@ -571,8 +575,8 @@ class Ledger(LedgerReader):
             if verdict is not None and verdict.outcome is Outcome.RELEASED:
                 return to_epoch(row)
             if row["state"] != EpochState.STAGED or verdict is None or verdict.outcome is not Outcome.HELD:
-                stands = "its audits passed" if verdict else "no audit holds it"
-                raise IllegalTransition(f"can't release {guards.epoch_name(row)}: it is {row['state']}, {stands}")
+                outcome = "its audits passed" if verdict else "no audit holds it"
+                raise IllegalTransition(f"can't release {guards.epoch_name(row)}: it is {row['state']}, {outcome}")
             key = {"pipeline": pipeline, "epoch": epoch}
             tx.one("release_verdict", **key, manifest_hash=verdict.manifest_hash, actor=tx.actor, reason=reason)
             tx.do("write_note", **key, sink=None, state=row["state"], attempt=row["attempt"], token=None)
@@ -587,13 +591,13 @@ class Ledger(LedgerReader):
         """
 
         def work(tx: Transaction) -> None:
-            guards.lock_pipeline(tx, pipeline)  # no epoch comes from now on
+            guards.lock_pipeline(tx, pipeline)  # blocks new epochs
             for epoch_row in tx.all("list_epoch_ids", pipeline=pipeline):
                 row = guards.lock_epoch(tx, pipeline, epoch_row["id"])
                 if row["state"] in DECIDED:
                     raise IllegalTransition(
-                        f"can't forget pipeline {pipeline}: epoch {row['id']} is {row['state']}, and what is decided "
-                        "stays; of a pipeline whose DAG is gone nothing is left to do"
+                        f"can't forget pipeline {pipeline}: epoch {row['id']} is {row['state']}, and decided epochs "
+                        "remain; a pipeline whose DAG was deleted needs no cleanup"
                     )
                 steps.void_epoch(tx, row, reason)
             tx.do("forget_pipeline", pipeline=pipeline, actor=tx.actor, reason=reason)
@@ -624,14 +628,14 @@ class Ledger(LedgerReader):
             guards.require_undecided(row, "replan")
             planned = plan.to_json()
             if row["attempt"] != only and (row["plan"], row["reason"]) == (planned, reason):
-                return to_epoch(row)  # done before: the answer was lost
+                return to_epoch(row)  # a retry after a lost answer
             guards.require_attempt(row, only, "replan")
             steps.require_joins(tx, row, plan)
             row = steps.open_attempt(tx, row, Role.OPERATOR, reason=reason)
             if run is not None:
                 steps.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
             key = {"pipeline": pipeline, "epoch": epoch}
-            for sink, spec in row["plan"]["sinks"].items():  # an old prepare may still be at work there
+            for sink, spec in row["plan"]["sinks"].items():  # an old prepare may still be running there
                 tx.do("save_planned_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
             tx.do("discard_seal", **key, attempt=row["attempt"])
             tx.do("delete_participants", **key)
@@ -666,7 +670,7 @@ class Ledger(LedgerReader):
             own_tokens.add(row["attempt"])
             for source, files in claims.items():
                 steps.claim_files(tx, stuck.pipeline, stuck.id, source, files)
-            tx.one("act_as", role=Role.OPERATOR.value)  # nobody else freezes a plan anew
+            tx.one("act_as", role=Role.OPERATOR.value)  # only this role may change a plan
             merged = tx.one("merge_epoch", **guards.key(stuck), plan=Jsonb(plan.to_json()), attempt=row["attempt"])
             return to_epoch(require_row(merged))
 
@@ -681,7 +685,7 @@ class Ledger(LedgerReader):
             key = {**guards.key(epoch), "sink": sink}
             if not tx.do("retarget_participant", **key, target_id=target_id):
                 raise IllegalTransition(
-                    f"{guards.epoch_name(row)}: sink {sink} has published already; nothing to resolve"
+                    f"{guards.epoch_name(row)}: sink {sink} is published already; there is nothing to resolve"
                 )
             state = ParticipantState.PREPARED.value
             tx.do("write_note", **key, state=state, attempt=row["attempt"], token=None)
@@ -707,7 +711,7 @@ class Ledger(LedgerReader):
             last = tx.one("find_last_note", **key)
             if after is not None and (last is None or last["id"] != after):
                 raise IllegalTransition(
-                    f"{guards.epoch_name(row)}: something has happened to its part in sink {sink} since: look again"
+                    f"{guards.epoch_name(row)}: its part in sink {sink} has changed since: check it again"
                 )
             tx.do(
                 "write_note", **key, state=participant.state.value, attempt=row["attempt"], token=participant.vote.token
@@ -732,7 +736,7 @@ class Ledger(LedgerReader):
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)
             current = tx.one("find_settings", pipeline=pipeline, sink=sink) or {}
-            if (current.get("override") or {}) != settings:  # or a try whose answer was lost has said it
+            if (current.get("override") or {}) != settings:  # or a retry after a lost answer
                 values = {"settings": Jsonb(dict(settings)), "actor": tx.actor, "reason": reason}
                 tx.do("override_settings", pipeline=pipeline, sink=sink, **values)
 
@@ -768,9 +772,9 @@ class Ledger(LedgerReader):
             guards.require_remembered(guards.lock_pipeline(tx, pipeline))
             last = tx.one("find_pipeline_change", pipeline=pipeline, change="rebuilt")
             if last and last["details"] == json.loads(json.dumps(details)):
-                return  # a try whose answer was lost
+                return  # a retry after a lost answer
             if existing := tx.one("find_last_epoch", pipeline=pipeline):
-                raise IllegalTransition(f"this ledger has epochs of {pipeline} already: {to_epoch(existing)}")
+                raise IllegalTransition(f"this ledger already has epochs of {pipeline}: {to_epoch(existing)}")
             rebuilding.write_epochs(tx, pipeline, epochs, token)
             tx.do("advance_epoch_number", pipeline=pipeline, beyond=beyond)
             values = {"details": Jsonb(details), "actor": tx.actor, "reason": reason}
@@ -798,7 +802,7 @@ class Ledger(LedgerReader):
             values = {"wal": restaged.wal, "hash": restaged.manifest_hash, "reordered": restaged.reordered}
             changed = tx.one("restage_epoch", **guards.key(epoch), **values, summary=Jsonb(summary))
             if changed is None:
-                raise RestageRefused(f"{guards.epoch_name(row)} was sealed with other rows: nothing was changed")
+                raise RestageRefused(f"{guards.epoch_name(row)} was sealed with other rows; nothing was changed")
             state = EpochState.COMMITTED.value
             tx.do("write_note", **guards.key(epoch), sink=None, state=state, attempt=row["attempt"], token=token)
             return to_epoch(changed)

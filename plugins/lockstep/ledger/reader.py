@@ -109,7 +109,7 @@ class LedgerReader:
         if self._deployment is None:
             row = self._find_one("find_deployment")
             if row is None:
-                raise LedgerRefused("the ledger has lost its deployment's id: restore the table lockstep.deployment")
+                raise LedgerRefused("the ledger lacks its deployment's id: restore the table lockstep.deployment")
             self._deployment = str(row["id"])
         return self._deployment
 
@@ -418,7 +418,7 @@ class LedgerReader:
         """The `paths` that an epoch of this source claims, at least in part."""
         claimed: set[str] = set()
         for chunk in chunks(paths):
-            chunk.sort()  # neighbours in the index one after the other
+            chunk.sort()  # adjacent index entries
             unclaimed = self._find_all("list_unclaimed_paths", pipeline=pipeline, source=source, paths=texts(chunk))
             claimed.update(chunk)
             claimed.difference_update(row["path"] for row in unclaimed)

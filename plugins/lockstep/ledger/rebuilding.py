@@ -20,7 +20,7 @@ T = TypeVar("T")
 #: ledger had some of them, and come in later.
 MARGIN = 100_000
 _AT_ONCE = 5_000  #: epochs, or tokens, of one statement: a parameter has 1 GB at most, a statement a minute
-_REFUSED = "this role may not give the ledger the id of the lost one ({}): rebuild as the owner of the ledger's schema"
+_REFUSED = "this role may not set the ledger's id to the lost one ({}): rebuild as the owner of the ledger's schema"
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class RebuiltEpoch:
 def adopt_deployment(dsn: str, deployment: str) -> None:
     """Give the ledger the id of the lost one. Raises `IllegalTransition` if it has epochs under another id,
     `LedgerRefused` for a role that doesn't own the tables, `LedgerUnavailable`."""
-    failed = "the ledger's id stays as it was"
+    failed = "the ledger's id is unchanged"
     with connect_as_owner(dsn, "lockstep-rebuild", refused=_REFUSED, failed=failed) as connection:
         require_schema(connection)
         with connection, connection.cursor() as cursor:
@@ -120,8 +120,8 @@ def _write_tokens(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch]
     for part in _divide([{"token": token, "epoch": epoch} for token, epoch in tokens.items()]):
         if tx.do("rebuild_executions", pipeline=pipeline, tokens=Jsonb(part), actor=tx.actor) != len(part):
             raise LedgerConflict(
-                f"this ledger has given out tokens that pipeline {pipeline} is known by in its sinks: something ran "
-                "with it before it was rebuilt. Rebuild into an empty ledger, the pipeline with the largest tokens last"
+                f"this ledger has issued tokens that pipeline {pipeline} has in its sinks: something used it before "
+                "it was rebuilt. Rebuild into an empty ledger, the pipeline with the largest tokens last"
             )
 
 

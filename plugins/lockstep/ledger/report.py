@@ -399,7 +399,7 @@ def _stuck(
     if epoch.state is EpochState.COMMITTED and silent:
         missing = [p.sink for p in participants if p.state is not ParticipantState.PUBLISHED]
         unpublished = row["before_state"] in _UNPUBLISHED
-        waits = f"; epoch {row['before_id']} before it is {row['before_state']}" if unpublished else ""
+        waits = f"; the preceding epoch {row['before_id']} is {row['before_state']}" if unpublished else ""
         return (
             f"decided, not published in {', '.join(missing)}{waits}: {suggestions.recover(epoch.pipeline)} publishes it"
         )
@@ -417,10 +417,10 @@ def _stuck_undecided(epoch: Epoch, row: Row, participants: tuple[Participant, ..
     if row["before_state"] in UNDECIDED:
         waits = f"waits for epoch {row['before_id']}, which is {row['before_state']}"
         return f"{lacks}; {waits}: once that is decided, {again}"
-    ended = "its attempt was voided" if row["owner_run"] is None else "its lease has run out"
+    ended = "its attempt was voided" if row["owner_run"] is None else "its lease has expired"
     why = f" ({epoch.reason})" if epoch.reason else ""
     give_up = suggestions.void(epoch.pipeline, epoch.id)
-    return f"{lacks}, and nobody is at it: {ended}{why}; to go on with it, {again}; to give its range up, {give_up}"
+    return f"{lacks}, and no task is active: {ended}{why}; to continue it, {again}; to give up its range, {give_up}"
 
 
 _UNPUBLISHED = UNDECIDED | {EpochState.COMMITTED}

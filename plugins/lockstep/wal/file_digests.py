@@ -32,8 +32,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DigestedFile:
-    """What the rows of a file were found to be. `least`: the smallest time in the column that was asked about, in
-    microseconds."""
+    """Content of a digested file. `least`: minimum of the requested time column, in microseconds."""
 
     schema: pa.Schema
     rows: int
@@ -49,9 +48,8 @@ def digest_file(
     min_column: str | None = None,
     epoch_column: EpochColumn | None = None,
 ) -> DigestedFile:
-    """Parse the bytes that were hashed. Raises `StageFailed` for what is no Parquet file, or one that doesn't hold what
-    its footer counts, or not `epoch` behind the other columns, and `InvalidPipeline` for a type that can't be digested.
-    """
+    """Digest the hashed bytes. Raises `StageFailed` for an invalid Parquet file, a wrong row count in the footer or a
+    wrong `epoch_column`, `InvalidPipeline` for a type that can't be digested."""
     facts = None
     try:
         with ParquetRows(storage, path, content) as rows:
@@ -76,19 +74,19 @@ def digest_file(
 
 @dataclass(frozen=True)
 class EpochColumn:
-    """The last column of files that a table adopts: the number of the epoch in every row."""
+    """The last column of files that a table adopts: the epoch's number in every row."""
 
     name: str
     epoch: int
 
     def left_out(self, schema: pa.Schema) -> pa.Schema:
-        """The columns before it. Raises `WalCorrupt` if it isn't the last one."""
+        """Schema without this column. Raises `WalCorrupt` if it isn't the last one."""
         if not schema.names or schema.names[-1] != self.name or schema.types[-1] != pa.int64():
             raise WalCorrupt(f"the last column has to be {self.name} BIGINT, the file has {schema.to_string()}")
         return pa.schema(list(schema)[:-1])
 
     def without(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-        """The columns before it. Raises `WalCorrupt` if a row is of another epoch."""
+        """Batch without this column. Raises `WalCorrupt` for a row of another epoch."""
         epochs = batch.column(len(schema))
         if epochs.null_count or not pc.all(pc.equal(epochs, self.epoch), min_count=0).as_py():
             raise WalCorrupt(f"a row's {self.name} isn't {self.epoch}")
@@ -96,13 +94,13 @@ class EpochColumn:
 
 
 class EarlyDigests:
-    """What was digested so far, by the sha256 of the bytes."""
+    """Digests computed so far, by path."""
 
     def __init__(self) -> None:
         self._begun: dict[str, Future[tuple[str, DigestedFile]]] = {}
 
     def find(self, path: str, content: Fingerprint) -> DigestedFile | None:
-        """The digest of the file at `path`, if it was made of these bytes; waits for one that is being made."""
+        """The digest of the file at `path` if it is of these bytes; waits for a digest in progress."""
         future = self._begun.get(path)
         if future is None or future.exception() is not None:
             return None
@@ -110,7 +108,7 @@ class EarlyDigests:
         return digested if sha256 == content.sha256 else None
 
     def digest(self, storage: Storage, path: str) -> None:
-        """Digest the file now. What goes wrong is left to the seal to find."""
+        """Digest the file now. Errors are left to the seal."""
         future: Future[tuple[str, DigestedFile]] = Future()
         self._begun[path] = future
         try:
@@ -126,8 +124,8 @@ class EarlyDigests:
 
 @contextmanager
 def digesting_early(storage: Storage, folders: tuple[str, ...], max_bytes: int) -> Iterator[EarlyDigests]:
-    """Digest what appears in `folders` until the block is left, from a thread; one file may be finished after it.
-    `most`: bytes, beyond which executors do better."""
+    """Digest new files in `folders` in a thread until the block ends. `max_bytes`: in total; executors are faster
+    beyond it."""
     early, done = EarlyDigests(), threading.Event()
     if not storage.shows_files_whole:
         yield early
@@ -170,7 +168,7 @@ FILES = "_files.json"
 
 @dataclass(frozen=True)
 class Place:
-    """Where one output was written. `storage`: a URI as staging takes it; `folder`: relative to that."""
+    """Location of one output. `storage`: a staging URI; `folder`: relative to it."""
 
     output: str
     storage: str
@@ -180,7 +178,7 @@ class Place:
 
 @dataclass(frozen=True)
 class SealedFile:
-    """What a file was found to hold. `least`: the smallest time in the column that was asked about, in microseconds."""
+    """Content of a sealed file. `least`: minimum of the requested time column, in microseconds."""
 
     file: WalFile
     schema: pa.Schema
@@ -195,7 +193,7 @@ class SealedFile:
 
 @dataclass(frozen=True)
 class FileDigest:
-    """One file, and by which stamp it was known when it was read."""
+    """A digested file with its stamp when it was read."""
 
     output: str
     name: str
@@ -208,7 +206,7 @@ class FileDigest:
 
 
 def read_file_digest(storage: Storage, place: Place, name: str) -> FileDigest:
-    """Read a file. Raises `StageFailed` for what is no file of an output, OSError for what changes meanwhile."""
+    """Read and digest a file. Raises `StageFailed` for an invalid file, OSError if it changes meanwhile."""
     path = f"{place.folder}/{name}"
     before = storage.stamp(path)
     content = fingerprint(storage, path)
@@ -220,7 +218,7 @@ def read_file_digest(storage: Storage, place: Place, name: str) -> FileDigest:
 
 
 class FileDigests(Mapping[tuple[str, str], FileDigest]):
-    """By output and name."""
+    """Digested files by output and name."""
 
     def __init__(self, files: Iterable[FileDigest]) -> None:
         self._files = {(file.output, file.name): file for file in files}
@@ -235,7 +233,7 @@ class FileDigests(Mapping[tuple[str, str], FileDigest]):
         return len(self._files)
 
     def to_json(self) -> Json:
-        """What `_files.json` holds: a schema that many files have stands there once."""
+        """Content of `_files.json`; each schema is stored once."""
         schemas: dict[tuple[bytes, str | None], int] = {}
         files = [_to_json(file, schemas) for file in self._files.values()]
         schema_values = [
@@ -245,7 +243,7 @@ class FileDigests(Mapping[tuple[str, str], FileDigest]):
 
     @classmethod
     def from_json(cls, value: Json) -> FileDigests:
-        """None of them if their digests are of another version than ours."""
+        """The digests, or none if they are of another digest version."""
         if value["digest_version"] != DIGEST_VERSION:
             return cls(())
         schemas = [_Schema.read(schema) for schema in value["schemas"]]
@@ -254,7 +252,7 @@ class FileDigests(Mapping[tuple[str, str], FileDigest]):
 
 @dataclass(frozen=True)
 class _Schema:
-    """What many files have in common."""
+    """A schema shared by files."""
 
     columns: pa.Schema
     digest: RowDigest

@@ -29,11 +29,11 @@ _FIRST = datetime(1970, 1, 1)
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """Of one column of a Parquet file, over all its row groups; a nested column of a schema takes several.
+    """Facts of one leaf column of a Parquet file, over all row groups.
 
-    `nulls` is None where a row group doesn't tell, and bounds where the footer tells none that are surely right. A
-    text or binary bound of more than `LONGEST` is whole if it is both the least and the greatest value, and else cut:
-    see `is_cut`. Bounds are Python's values of `type`.
+    `nulls` is None if a row group lacks the count; bounds are None if the footer has none that are certain. Text and
+    binary bounds longer than `LONGEST` are complete if they are equal, else truncated: see `is_cut`. Bounds are Python
+    values of `type`.
     """
 
     path: str  #: as Parquet has it: names with '.' between them
@@ -47,13 +47,13 @@ class ColumnFacts:
 
     @property
     def is_cut(self) -> bool:
-        """Whether a bound is only the beginning of the value. Bounds that are equal are whole."""
+        """Whether a bound is truncated. Equal bounds are complete."""
         return self.least != self.greatest and (_is_long(self.least) or _is_long(self.greatest))
 
 
 @dataclass(frozen=True)
 class FileFacts:
-    """Of one file. `schema` has field ids and no other metadata; `offsets`: where each row group begins."""
+    """Facts of one file. `schema` has field ids and no other metadata; `offsets`: start of each row group."""
 
     schema: pa.Schema = field(repr=False)
     rows: int
@@ -63,7 +63,7 @@ class FileFacts:
 
     @classmethod
     def of(cls, footer: pq.FileMetaData) -> FileFacts:
-        """Those of a file that was read."""
+        """Facts from a file's footer."""
         schema, parquet = _with_ids_only(footer.schema.to_arrow_schema()), footer.schema
         leaves = leaves_of(schema)
         null_counts: Json = json.loads((footer.metadata or {}).get(NULLS, b"{}"))
@@ -74,8 +74,8 @@ class FileFacts:
         return cls(schema, footer.num_rows, columns, offsets, int96)
 
     def to_json(self) -> Json:
-        """All but `rows`, and but the schema where it has no field ids: the manifest has these. Bounds that are equal
-        stand there once."""
+        """JSON without `rows`, and without the schema if it has no field ids: those are in the manifest. Equal bounds
+        are stored once."""
         value: dict[str, Json] = {
             "columns": [
                 [column.path, column.bytes, column.values, column.nulls, *_bounds_to_json(column)]
@@ -91,8 +91,8 @@ class FileFacts:
 
     @classmethod
     def from_json(cls, value: Json, rows: int, schema: pa.Schema, leaves: Leaves) -> FileFacts:
-        """`schema`: of the file without field ids, `leaves` its own. Raises KeyError, TypeError, ValueError for
-        anything that `to_json` doesn't make."""
+        """Facts from `to_json`. `schema`: of the file, without field ids, with its `leaves`. Raises KeyError,
+        TypeError, ValueError."""
         if "schema" in value:
             schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value["schema"], validate=True)))
         columns = tuple(
@@ -117,7 +117,7 @@ def _parts(type: pa.DataType) -> list[pa.Field]:
 
 
 def leaves_of(schema: Iterable[pa.Field]) -> Leaves:
-    """Of each column that Parquet makes of these."""
+    """Leaf columns that Parquet makes of these fields."""
     return tuple(leaf for column in schema for leaf in _leaves_of(column.type, nested=False))
 
 
@@ -155,9 +155,9 @@ def _column(footer: pq.FileMetaData, number: int, noted: Json, type: pa.DataType
 
 
 def _bounds(type: pa.DataType, statistics: list[pq.Statistics]) -> tuple[Any, Any]:
-    """The least and the greatest value, or None and None if a row group lacks one, or Python has no such date.
+    """Minimum and maximum, or None for both if a row group lacks one, or Python can't represent it.
 
-    Floats have none: no footer says whether NaN is among them, which some readers hold larger than all.
+    Floats have none: footers don't say whether there are NaNs, which some readers order above all numbers.
     """
     if not statistics or not all(chunk.has_min_max for chunk in statistics) or not _has_bounds(type):
         return None, None
@@ -204,7 +204,7 @@ def _bounds_to_json(column: ColumnFacts) -> list[Json]:
 
 
 def _bounds_from_json(type: pa.DataType, least: Json, *greatest: Json) -> tuple[Any, Any]:
-    """Long ones that are equal and stand there twice were cut, as all were once: the values may have differed."""
+    """Bounds from JSON. Long equal bounds stored twice were truncated by a former version: they are unknown."""
     bounds = [_bound_from_json(type, bound) for bound in (least, *greatest)]
     if len(bounds) > 2:
         raise ValueError(f"{len(bounds)} bounds of a column")

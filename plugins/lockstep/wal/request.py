@@ -42,9 +42,9 @@ JOB = "_job.json"  #: the handle of a job that was left to itself, written by th
 
 @dataclass(frozen=True)
 class StateRequest:
-    """Where an execution reads and writes keyed state. `uris`: of each file of a version before, in its order.
+    """Where an execution reads and writes keyed state. `uris`: of the files of each previous version, in order.
 
-    `declared`: what the task's pipeline declares; the driver's has to be the same.
+    `declared`: the states in the task's definition; the driver's must be equal.
     """
 
     folder: str  #: absolute URI; each state is written to <folder>/<name>/
@@ -80,7 +80,7 @@ def _declared(state: KeyedState) -> Json:
 
 @dataclass(frozen=True)
 class TableStagingRequest:
-    """Where an output is written that isn't staged with the others."""
+    """The table staging of one output."""
 
     home: TableStaging
     folder: str  #: absolute URI; the output is written to <folder>/<output>/
@@ -95,7 +95,7 @@ class TableStagingRequest:
 
 @dataclass(frozen=True)
 class StageRequest:
-    """One execution of stage. `pipeline` is `module:name`, or "" for one that only this process knows."""
+    """One execution of stage. `pipeline` is `module:name`, or "" if only this process knows it."""
 
     pipeline: str
     epoch: int
@@ -150,7 +150,7 @@ class StageRequest:
 
 @dataclass(frozen=True)
 class QuarantineCount:
-    """How many rows of an output went to quarantine, and by which audit how many of them."""
+    """Number of quarantined rows of an output, and of offending rows per audit."""
 
     rows: int
     audits: Mapping[str, int]
@@ -158,8 +158,8 @@ class QuarantineCount:
 
 @dataclass(frozen=True)
 class StageResult:
-    """What Spark counted. `rows`: per output, by DataFrame.observe; the seal compares it with the files. `balances`:
-    counts that agreed, by name."""
+    """Counts of a stage job. `rows`: per output, by DataFrame.observe, to be compared with the files. `balances`:
+    compared counts, by name."""
 
     rows: Mapping[str, int]
     sources: Mapping[str, SourceCount]
@@ -192,13 +192,13 @@ class StageResult:
 
 
 def read_request(request_uri: str) -> StageRequest:
-    """The request at `request_uri`. Raises `StageFailed` if it is missing or isn't JSON."""
+    """The request. Raises `StageFailed` if it is missing or invalid JSON."""
     staging, folder = _place(request_uri)
     return StageRequest.from_json(staging.read_json(folder, REQUEST))
 
 
 def write_result(request_uri: str, result: StageResult) -> None:
-    """Write what was counted beside the request, once: `StagingRefused` if a result is there."""
+    """Write the result next to the request. Raises `StagingRefused` if there is one already."""
     staging, folder = _place(request_uri)
     if result.files is not None:
         staging.write_json(folder, FILES, result.files.to_json())
@@ -206,7 +206,7 @@ def write_result(request_uri: str, result: StageResult) -> None:
 
 
 def write_error(request_uri: str, error: Exception) -> None:
-    """Write why the job failed beside the request, if that can be written at all: the error itself matters more."""
+    """Write the job's error next to the request; failures to write are ignored, since the error itself matters more."""
     staging, folder = _place(request_uri)
     class_name = type(error).__name__ if isinstance(error, LockstepError) else StageFailed.__name__
     message = str(error) if isinstance(error, LockstepError) else f"{type(error).__name__}: {error}"
@@ -215,7 +215,7 @@ def write_error(request_uri: str, error: Exception) -> None:
 
 
 def read_error(request_uri: str) -> LockstepError:
-    """The error that the job wrote down, of the class it had. Raises `FileNotFoundError` if it didn't get to."""
+    """The job's error, with its original class. Raises `FileNotFoundError` if the job wrote none."""
     staging, folder = _place(request_uri)
     try:
         value = staging.read_json(folder, ERROR)
@@ -227,14 +227,14 @@ def read_error(request_uri: str) -> LockstepError:
 
 
 def has_ended(request_uri: str) -> bool:
-    """Whether the job has left its last word beside the request."""
+    """Whether the job has written a result or an error."""
     staging, folder = _place(request_uri)
     return any(staging.has_json(folder, word) for word in (RESULT, ERROR))
 
 
 def stands(request_uri: str) -> bool:
-    """Whether the request is there: it goes when its attempt is void, and nobody wants the job's work then. Raises
-    `StagingUnavailable` where that can't be told."""
+    """Whether the request exists: it is deleted when its attempt is void. Raises `StagingUnavailable` if that can't be
+    determined."""
     staging, folder = _place(request_uri)
     with suppress(StageFailed):
         staging.read_json(folder, REQUEST)
@@ -243,7 +243,7 @@ def stands(request_uri: str) -> bool:
 
 
 def read_result(staging: Staging, folder: str) -> StageResult:
-    """What the job of the execution in `folder` has counted. Raises `StageFailed` if it is missing or isn't JSON."""
+    """The result of the job in `folder`. Raises `StageFailed` if it is missing or invalid JSON."""
     value = staging.read_json(folder, RESULT)
     result = StageResult.from_json(value)
     return (
@@ -252,18 +252,18 @@ def read_result(staging: Staging, folder: str) -> StageResult:
 
 
 def storage_of(root: str, options: str) -> Storage:
-    """The storage behind a staging's Hadoop URI; `options` of its address. Raises `StagingRefused`."""
+    """Storage for a Hadoop URI with `options`. Raises `StagingRefused`."""
     return storage_at(from_hadoop_uri(root, options))
 
 
 def _place(request_uri: str) -> tuple[Staging, str]:
-    """The execution's folder as a staging of its own: a driver knows no other."""
+    """A staging for the parent of the execution's folder, and the folder's name: the driver knows no other."""
     parent, folder, name = request_uri.rsplit("/", 2)
     return Staging(from_hadoop_uri(parent, name.partition("?")[2])), folder
 
 
 def from_hadoop_uri(uri: str, options: str) -> str:
-    """What `Staging.address_of` made as staging takes it: its paths aren't percent-encoded, s3 is called s3a."""
+    """Staging URI for the result of `Staging.address_of`: paths aren't percent-encoded, s3 is called s3a."""
     scheme, _, path = uri.partition("://")
     if scheme == "file":
         return path
@@ -284,13 +284,13 @@ class JobFiles:
 
     @classmethod
     def of(cls, request: StageRequest, options: str = "") -> JobFiles:
-        """Those of an execution. `options`: of its address, see `Staging.address_of`. Raises `StagingRefused`."""
+        """Files of an execution. `options`: as of `Staging.address_of`. Raises `StagingRefused`."""
         root = request.folder.rsplit("/", 4)[0]
         return cls(storage_of(root, options), root)
 
     @classmethod
     def at_home(cls, home: TableStaging) -> JobFiles:
-        """Those below the table that is an output's home. Raises `StagingRefused`."""
+        """Files in an output's table staging. Raises `StagingRefused`."""
         storage = storage_at(home.table)
         return cls(storage, storage.uri_of("").rstrip("/"))
 
@@ -299,9 +299,9 @@ class JobFiles:
         return uri.startswith(f"{self.root}/")
 
     def read_state(self, files: Iterable[tuple[StateFile, str]], schema: pa.Schema) -> list[pa.Table]:
-        """The rows of state files, each with its URI, under `schema`; a column that an older file lacks is null.
+        """Rows of state files, given with their URIs, under `schema`; columns that a file lacks are null.
 
-        Raises `WalCorrupt` for a file that isn't as it was sealed, `StagingUnavailable`.
+        Raises `WalCorrupt` unless a file is as sealed, `StagingUnavailable`.
         """
         with ThreadPoolExecutor(_THREADS, "state") as pool:
             return list(pool.map(lambda pair: self._read(pair[0], pair[1], schema), files))
@@ -317,13 +317,13 @@ class JobFiles:
         return pa.Table.from_arrays(columns, schema=schema)
 
     def create_folder(self, uri: str) -> None:
-        """Make a folder, exclusively. Raises `StagingUnavailable`."""
+        """Create a folder exclusively. Raises `StagingUnavailable`."""
         with naming_errors("create", uri):
             self.storage.make_folder(self._relative(uri))
 
     def write(self, folder: str, table: pa.Table, *, for_queries: bool = False) -> None:
-        """Write one file of these rows, which fit into memory, into the folder at this URI, with its parents.
-        `for_queries`: with what lets readers skip rows."""
+        """Write the rows to one file in the folder at this URI, creating parents. `for_queries`: with statistics and
+        dictionaries."""
         buffer = io.BytesIO()
         pq.write_table(
             table.replace_schema_metadata(_WRITER),

@@ -26,8 +26,8 @@ START = 0  #: the number that stands for an epoch before the first; also its tok
 
 @dataclass(frozen=True)
 class Savepoint:
-    """`positions`: where each source's range ended. `manifest_hash`: of the epoch it was taken from. `versions`: one a
-    state; none of a pipeline that keeps none."""
+    """`positions`: end of each source's range. `manifest_hash`: of the epoch it was taken from. `versions`: by state,
+    empty for a pipeline without state."""
 
     deployment: str
     pipeline: str
@@ -38,7 +38,7 @@ class Savepoint:
 
     @property
     def hash(self) -> str:
-        """sha256 of its JSON, 64 hex digits."""
+        """sha256 of the JSON, 64 hex digits."""
         return hashlib.sha256(canonical(self.to_json())).hexdigest()
 
     def to_json(self) -> Json:
@@ -54,7 +54,7 @@ class Savepoint:
 
     @classmethod
     def from_json(cls, value: Json) -> Savepoint:
-        """Raises `WalCorrupt` for anything else than a savepoint, `FormatUnknown` for one of a newer Lockstep."""
+        """Parse a savepoint. Raises `WalCorrupt` for invalid data, `FormatUnknown` for a newer format."""
         try:
             if value["format"] != SAVEPOINT_FORMAT:
                 raise FormatUnknown(
@@ -73,14 +73,14 @@ class Savepoint:
 
 
 def write_savepoint(savepoint: Savepoint, states: StateStaging, uri: str) -> Savepoint:
-    """Copy every file of `found` from staging to the folder `uri`, checked, and describe them there, last.
+    """Copy and verify every file of `savepoint` from staging to the folder `uri`, then write the description.
 
-    Raises `StagingRefused` if there is a savepoint already, `WalCorrupt` if a file isn't as it was sealed. Holds one
-    file, which is one bucket, in memory at a time.
+    Raises `StagingRefused` if there is a savepoint already, `WalCorrupt` unless a file is as sealed. Holds one file,
+    which is one bucket, in memory.
     """
     target = storage_at(uri)
     if target.exists(NAME):
-        raise StagingRefused(f"{uri} holds a savepoint already: give a folder of its own")
+        raise StagingRefused(f"{uri} contains a savepoint already: use another folder")
     versions = {
         name: replace(version, files=tuple(_copied(states, name, file, target) for file in version.files))
         for name, version in savepoint.versions.items()
@@ -92,7 +92,7 @@ def write_savepoint(savepoint: Savepoint, states: StateStaging, uri: str) -> Sav
 
 
 def _moved(file: StateFile) -> StateFile:
-    """As a savepoint names a file."""
+    """The file as named in a savepoint."""
     return replace(file, epoch=START, token=START, path=f"{file.epoch}-{file.token}-{file.path}")
 
 
@@ -106,11 +106,11 @@ def _copied(states: StateStaging, name: str, file: StateFile, target: Storage) -
 
 
 def read_savepoint(uri: str) -> Savepoint:
-    """The description of the savepoint in the folder `uri`. Raises `StagingRefused` if there is none, `WalCorrupt`."""
+    """The savepoint in the folder `uri`. Raises `StagingRefused` if there is none, `WalCorrupt`."""
     storage = storage_at(uri)
     with naming_errors("read", f"{uri}/{NAME}"):
         if not storage.exists(NAME):
-            raise StagingRefused(f"{uri} holds no savepoint: {NAME} is missing")
+            raise StagingRefused(f"{uri} contains no savepoint: {NAME} is missing")
         with closing(storage.open(NAME)) as file:
             data = file.read()
     try:
@@ -120,7 +120,7 @@ def read_savepoint(uri: str) -> Savepoint:
 
 
 def import_savepoint(savepoint: Savepoint, uri: str, states: StateStaging) -> None:
-    """Copy the savepoint's files into staging, checked, as those of an epoch before the first. Idempotent."""
+    """Copy and verify the savepoint's files into staging, as those of an epoch before the first. Idempotent."""
     source = storage_at(uri)
     for name, file in files_of(savepoint):
         content = read_checked(source, _path_of(name, file), file)
@@ -132,8 +132,8 @@ def import_savepoint(savepoint: Savepoint, uri: str, states: StateStaging) -> No
 def restore_state_files(
     savepoint: Savepoint, uri: str, versions: Mapping[str, StateVersion], states: StateStaging
 ) -> int:
-    """Copy those files of `versions`, of which the savepoint is, into staging that are gone from there or damaged;
-    checked. Idempotent; how many they were. Raises `WalCorrupt` if it isn't of them."""
+    """Copy missing or damaged files of `versions` from their savepoint into staging; returns their number. Idempotent.
+    Raises `WalCorrupt` if the savepoint lacks one of the files."""
     saved_files, copied = set(files_of(savepoint)), 0
     files = [(name, file) for name, version in versions.items() for file in version.files]
     if strange := [name for name, file in files if (name, _moved(file)) not in saved_files]:
@@ -151,7 +151,7 @@ def restore_state_files(
 
 
 def files_of(savepoint: Savepoint) -> Iterator[tuple[str, StateFile]]:
-    """Every file with the name of its state."""
+    """All files with the name of their state."""
     for name, version in savepoint.versions.items():
         for file in version.files:
             yield name, file

@@ -23,14 +23,15 @@ _BYTES = 1 << 30
 
 
 def task_seals() -> int:
-    """Bytes of all outputs of an execution. Raises `NotConfigured`."""
+    """Maximum bytes of an execution's outputs that the task reads to seal them; beyond it, executors read. Raises
+    `NotConfigured`."""
     text = os.environ.get(VARIABLE, str(_BYTES))
     if not text.isdecimal():
         raise NotConfigured(f"{VARIABLE}={text!r} must be a whole number of bytes; 0 leaves all reading to executors")
     return int(text)
 
 
-QUARANTINE = "quarantine"  #: beside the outputs: malformed records, and rows that audits sent there
+QUARANTINE = "quarantine"  #: folder next to the outputs: malformed records, and rows quarantined by audits
 _log = logging.getLogger(__name__)
 _THREADS = max(2, min(4, os.cpu_count() or 1))
 
@@ -56,7 +57,7 @@ def _compare_listing(
         read_files = {name: file for (its, name), file in digests.items() if its == output}
         stamps = _stamps(storage, f"{folder}/{output}") if read_files else {}
         if missing := sorted(read_files.keys() - stamps.keys()):
-            raise StageFailed(f"{folder}/{output}: {', '.join(missing[:3])} is gone since an executor read it")
+            raise StageFailed(f"{folder}/{output}: {', '.join(missing[:3])} is missing, though an executor has read it")
         for name, file in read_files.items():
             unchanged = stamps[name] == file.stamp and file.stamp.etag is not None
             verified[output, name] = VerifiedFile(file, unchanged)
@@ -73,12 +74,12 @@ def seal_outputs(
     early: EarlyDigests | None = None,
     digests: KnownDigests = NO_DIGESTS,
 ) -> dict[str, OutputManifest]:
-    """Hash, digest, count and fsync what `folder` holds, listing it once; `observed` gives Spark's rows per output,
-    `known` what executors have read already, by output and name.
+    """Hash, digest, count and sync the content of `folder`, listed once. `observed`: Spark's rows per output;
+    `digests`: of executors.
 
-    Raises `StageFailed` when it isn't what the job counted, and whenever an fsync fails: what it was to save may be
-    lost for good, and a second fsync would call it saved. Raises `StagingRefused` for a link, `InvalidPipeline` for a
-    type that can't be digested.
+    Raises `StageFailed` if the files don't match the job's counts, and after any failed fsync: the data may be lost,
+    and a second fsync would report success. Raises `StagingRefused` for a link, `InvalidPipeline` for a type that can't
+    be digested.
     """
     found = _list_outputs(storage, folder, tuple(outputs))
     sealed = seal_files(storage, found, early=early, verified=_compare_listing(storage, folder, found, digests))
@@ -88,13 +89,12 @@ def seal_outputs(
 
 
 def quarantine_of(output: str) -> str:
-    """Where an output's rows that audits sent to quarantine are, below an execution's folder. No source, whose records
-    stand beside them, is called so."""
+    """Folder of an output's quarantined rows, relative to an execution's folder. No source folder has such a name."""
     return f"{QUARANTINE}/output={output}"
 
 
 def seal_quarantine(storage: Storage, folder: str, observed: Mapping[str, int]) -> dict[str, OutputManifest]:
-    """As `seal_outputs`, for the rows of each output that went to quarantine; `observed`: how many, at least one."""
+    """Seal the quarantined rows of each output as `seal_outputs`; `observed`: their number, at least one."""
     if not observed:
         return {}
     found = {output: list_files(storage, f"{folder}/{quarantine_of(output)}") for output in observed}
@@ -113,8 +113,8 @@ def seal_table_staging(
     epoch: int,
     digests: KnownDigests = NO_DIGESTS,
 ) -> OutputManifest:
-    """As `seal_outputs`, for one output whose files are in `folder` of another storage, below the table that adopts
-    them. Raises `StageFailed` also if a row of theirs doesn't name the epoch."""
+    """Seal one output in table staging as `seal_outputs`; `folder` is relative to its storage. Also raises
+    `StageFailed` if a row has another epoch."""
     place = f"{folder}/{output}"
     entries = {output: list_files(storage, place)}
     before = _stamps(storage, place)
@@ -136,12 +136,12 @@ def _stamps(storage: Storage, folder: str) -> dict[str, Stamp]:
 def _stamped(
     folder: str, files: Iterable[SealedFile], before: Mapping[str, Stamp], after: Mapping[str, Stamp]
 ) -> list[SealedFile]:
-    """With the etag of the bytes that were read. Raises `StageFailed` for a file that was written meanwhile."""
+    """The files with the etag of the bytes that were read. Raises `StageFailed` for a file that changed meanwhile."""
     with_etags = []
     for sealed in files:
         file, stamp = sealed.file, after.get(sealed.file.path)
         if stamp is None or stamp != before.get(file.path) or stamp.size != file.bytes:
-            raise StageFailed(f"{folder}/{file.path} changed while it was sealed: who writes there beside the job?")
+            raise StageFailed(f"{folder}/{file.path} changed while it was sealed: does another process write there?")
         with_etags.append(replace(sealed, file=replace(file, etag=stamp.etag)))
     return with_etags
 
@@ -154,9 +154,11 @@ def seal_files(
     epoch_column: EpochColumn | None = None,
     verified: Mapping[tuple[str, str], VerifiedFile] = MappingProxyType({}),
 ) -> dict[str, list[SealedFile]]:
-    """Hash, digest, count and fsync the Parquet files under each name; `least`: the column whose minimum is wanted;
-    `early`: digests that needn't be made again where they are of the same bytes; `epoch`: the column that each file has
-    behind those that are digested; `known`: what was read already, by name and file."""
+    """Hash, digest, count and sync Parquet files by name.
+
+    `min_column`: column whose minimum is computed; `early`: digests to reuse for the same bytes; `epoch_column`: last
+    column, which isn't digested; `verified`: digests of executors.
+    """
     names = [(name, entry) for name, entries in entries_by_name.items() for entry in entries]
 
     def seal(named_entry: tuple[str, Entry]) -> SealedFile:
@@ -184,12 +186,12 @@ def _list_outputs(storage: Storage, folder: str, outputs: tuple[str, ...]) -> di
 
 
 def list_files(storage: Storage, folder: str) -> list[Entry]:
-    """The Parquet files that Spark left in `folder`: at least one, and nothing else. Raises `StageFailed`."""
+    """Parquet files that Spark left in `folder`, at least one. Raises `StageFailed` for none or anything else."""
     with naming_errors("list", folder):
         files = [entry for entry in plain_children(storage, folder) if not is_hidden(entry)]
     wrong = [entry.name for entry in files if entry.kind is not Kind.FILE or not entry.name.endswith(".parquet")]
     if wrong:
-        raise StageFailed(f"{folder}: expected Parquet files only, found {wrong}; outputs can't be partitioned")
+        raise StageFailed(f"{folder}: found {wrong}, expected only Parquet files; outputs can't be partitioned")
     if not files:
         raise StageFailed(f"{folder}: no file; Spark writes one, with the schema, even for an empty output")
     return files
@@ -209,7 +211,7 @@ def _seal_file(
     with naming_errors("read", entry.path):
         content = fingerprint(storage, entry.path)
     if verified and verified.digest.sha256 != content.sha256:
-        raise StageFailed(f"{entry.path} changed since an executor read it: who writes there beside the job?")
+        raise StageFailed(f"{entry.path} changed since an executor read it: does another process write there?")
     digested = early.find(entry.path, content) if early and not min_column else None
     digested = digested or digest_file(storage, entry.path, content, min_column, epoch_column)
     return SealedFile.of(entry.name, content.size, content.sha256, digested)
@@ -231,7 +233,7 @@ def _output_manifest(output: str, files: list[SealedFile], observed: int | None)
 
 
 def sync_folders(storage: Storage, folder: str, outputs: Iterable[str]) -> None:
-    """Make every name on the way to a file durable; parents may have been made by another execution a moment ago."""
+    """Make every name on the way to a file durable; parents may have been created by another execution just now."""
     for output in outputs:
         _sync(storage, f"{folder}/{output}")
     parts = folder.split("/")
@@ -243,4 +245,4 @@ def _sync(storage: Storage, path: str) -> None:
     try:
         storage.sync(path)
     except OSError as error:
-        raise StageFailed(f"fsync of {path or 'staging'} failed, what it held may be lost: {error.strerror}") from error
+        raise StageFailed(f"fsync of {path or 'staging'} failed, its content may be lost: {error.strerror}") from error

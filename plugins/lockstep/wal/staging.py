@@ -74,7 +74,7 @@ _SMALL_FILE = re.compile(r"_[a-z]+\.json")
 
 
 class Execution(NamedTuple):
-    """The folder of one execution of `stage`, relative to staging."""
+    """Folder of one execution of `stage`, relative to staging."""
 
     epoch: int
     token: int
@@ -84,8 +84,8 @@ class Execution(NamedTuple):
 class Staging:
     """All WALs below one URI: file:///…, an absolute path, s3://… or hdfs://….
 
-    Every call raises `StagingUnavailable` when the storage doesn't do what it is asked (no space, no permission, no
-    answer) and `StagingRefused` when a path is, or leads through, a symbolic link, or isn't Lockstep's.
+    Every call raises `StagingUnavailable` if the storage fails (space, permission, no answer) and `StagingRefused` for
+    a path that is not Lockstep's or contains a symbolic link.
     """
 
     def __init__(self, uri: str) -> None:
@@ -95,45 +95,45 @@ class Staging:
     # --- an execution's folder ---
 
     def folder(self, deployment: str, pipeline: str, epoch: int, token: int) -> str:
-        """`<deployment>/<pipeline>/epoch=<id>/<token>`; makes nothing."""
+        """`<deployment>/<pipeline>/epoch=<id>/<token>`; creates nothing."""
         return f"{_home(deployment, pipeline)}/epoch={epoch}/{token}"
 
     def uri_of(self, relative: str) -> str:
-        """Absolute URI for Spark (s3a:// for S3). Percent signs and spaces stay as they are: Hadoop doesn't decode."""
+        """Absolute URI for Spark (s3a:// for S3). Not percent-encoded, as Hadoop requires."""
         return self._storage.uri_of(relative)
 
     def address_of(self, relative: str) -> str:
-        """`uri_of`, with the options (`?endpoint_override=…`) by which another process's Staging finds the storage."""
+        """`uri_of` with the options (`?endpoint_override=…`) that another process's Staging needs."""
         options = self._storage.options
         return f"{self.uri_of(relative)}?{options}" if options else self.uri_of(relative)
 
     def create(self, folder: str) -> None:
-        """Make an execution's folder, exclusively and durably. `StagingRefused` if it is there."""
+        """Create an execution's folder, exclusively and durably. Raises `StagingRefused` if it exists."""
         _parse(folder)
         for _ in range(3):  # the sweeper may remove the empty epoch=<id> between two steps
             with naming_errors("create", folder), suppress(FileNotFoundError):
                 try:
                     return self._storage.make_folder(folder)
                 except FileExistsError as error:
-                    raise StagingRefused(f"{folder} is there already: an execution's folder is made once") from error
-        raise StagingUnavailable(f"staging can't create {folder}: its parent keeps vanishing")
+                    raise StagingRefused(f"{folder} exists already: an execution's folder is created once") from error
+        raise StagingUnavailable(f"staging can't create {folder}: its parent was deleted repeatedly")
 
     def write_json(self, folder: str, name: str, value: Json) -> None:
-        """Write a small file such as `_request.json`, whole and durably, once: `StagingRefused` if it is there."""
+        """Write a small file such as `_request.json`, atomically and durably. Raises `StagingRefused` if it exists."""
         self._create(f"{folder}/{_small(name)}", canonical(value))
 
     def read_json(self, folder: str, name: str) -> Json:
-        """What `write_json` wrote. `StageFailed` if it is missing or isn't JSON."""
+        """Content of a file by `write_json`. Raises `StageFailed` if it is missing or invalid JSON."""
         path = f"{folder}/{_small(name)}"
         try:
             return json.loads(self._read(path))
         except FileNotFoundError as error:
-            raise StageFailed(f"{path} is missing: the job didn't get to write it") from error
+            raise StageFailed(f"{path} is missing: the job ended before writing it") from error
         except ValueError as error:
             raise StageFailed(f"{path} isn't JSON: {error}") from error
 
     def has_json(self, folder: str, name: str) -> bool:
-        """Whether `write_json` has written it."""
+        """Whether the file exists."""
         path = f"{folder}/{_small(name)}"
         with naming_errors("look at", path):
             return self._storage.exists(path)
@@ -143,13 +143,12 @@ class Staging:
     def digesting_early(
         self, folder: str, outputs: Iterable[str], max_bytes: int
     ) -> AbstractContextManager[EarlyDigests]:
-        """Around the job that writes `outputs` into `folder`: digest what it has finished while it writes the rest, up
-        to so many bytes."""
+        """Digest files of the job that writes `outputs` into `folder` while it runs, up to `max_bytes`."""
         return digesting_early(self._storage, tuple(f"{folder}/{output}" for output in outputs), max_bytes)
 
     def finished(self, folder: str, output: str, min_bytes: int = 0) -> list[str]:
-        """Names of the files of at least so many bytes that a job, which may still run, has finished of `output`. None
-        where looking often isn't for nothing."""
+        """Names of finished files of `output` of at least `min_bytes`, while the job may still be running. None on
+        storage where polling is expensive."""
         if not self._storage.shows_files_whole:
             return []
         with naming_errors("list", folder), suppress(FileNotFoundError):
@@ -158,7 +157,7 @@ class Staging:
         return []
 
     def unsealed(self, folder: str, output: str, name: str) -> UnsealedFile:
-        """The rows of a file that `finished` has named. Raises `WalCorrupt`, `StagingUnavailable`."""
+        """Rows of a file named by `finished`. Raises `WalCorrupt`, `StagingUnavailable`."""
         return UnsealedFile(self._storage, folder, output, name)
 
     def seal(
@@ -179,20 +178,19 @@ class Staging:
         digests: KnownDigests = NO_DIGESTS,
         quarantined: Mapping[str, tuple[int, Mapping[str, int]]] = MappingProxyType({}),
     ) -> Manifest:
-        """Make the WAL of what a finished job left in `folder`: durable, hashed, counted, its manifest created last.
+        """Seal the output of a finished job in `folder`: sync, hash and count its files, and create the manifest last.
 
-        `observed` gives the rows per output from `DataFrame.observe`; `state` is what `StateStaging.seal` made;
-        `early`: of `digesting_early`; `known`: what executors have read; `homes`: of the outputs that were written
-        below the tables that adopt them; `quarantined`: of each output whose rows audits may send to quarantine, how
-        many rows they sent, and how many of them by which one; `column_lineage`: what the job says of outputs' columns.
-        Raises `StageFailed` when the files aren't what was counted or can't be made durable, `StagingRefused` if there
-        is a manifest. After any error the folder is rubbish.
+        `observed`: rows per output from `DataFrame.observe`; `state`: from `StateStaging.seal`; `early`: from
+        `digesting_early`; `digests`: of executors; `homes`: table staging of outputs; `quarantined`: by output whose
+        rows audits may quarantine, the number of rows, and of offending rows per audit. Raises `StageFailed` if files
+        differ from the counts or can't be made durable, `StagingRefused` if there is a manifest. After an error the
+        folder is garbage.
         """
         if folder != self.folder(deployment, pipeline, epoch, token):
             raise StagingRefused(f"{folder} isn't the folder of {deployment}/{pipeline} epoch {epoch}, token {token}")
         for output in outputs:
             if require_name("output", output) == QUARANTINE:
-                raise InvalidPipeline(f"no output may be called {QUARANTINE}: that folder is for malformed records")
+                raise InvalidPipeline(f"no output may be named {QUARANTINE}: that folder is for malformed records")
         staged = tuple(output for output in outputs if output not in homes)
         sealed_outputs = seal_outputs(self._storage, folder, staged, observed, early, digests)
         for output in outputs:
@@ -239,9 +237,11 @@ class Staging:
         token: int,
         homes: Mapping[str, TableStaging] = MappingProxyType({}),
     ) -> Manifest:
-        """Make a WAL with the rows of another one: it refers to that one's files, but of outputs that a table adopts
-        (`homes`), whose files were written anew by `rewrite_for_table`. `folder` and `homes` as of `seal`, and it raises
-        the same, also for rows at home that aren't those."""
+        """Seal a WAL with the rows of another one. It references that one's files; outputs in table staging (`homes`)
+        were rewritten by `rewrite_for_table`.
+
+        Arguments and errors as of `seal`; also raises `StageFailed` if rewritten rows differ.
+        """
         sealed = {name: output for name, output in of.manifest.outputs.items() if output.home is None}
         for name, home in homes.items():
             folders, original = self.home(home, deployment, pipeline), of.manifest.outputs[name]
@@ -249,9 +249,7 @@ class Staging:
                 folders.storage, folders.folder(epoch, token), name, original.rows, home, epoch
             )
             if (restored.digest, restored.columns) != (original.digest, original.columns):
-                raise StageFailed(
-                    f"{folder}: the rows of output {name} that were written anew aren't those of {of.folder}"
-                )
+                raise StageFailed(f"{folder}: the rewritten rows of output {name} differ from those of {of.folder}")
             sealed[name] = restored
         rows_in = of.manifest.rows_in or of.folder
         manifest = Manifest(
@@ -279,7 +277,7 @@ class Staging:
         return hashlib.sha256(facts).hexdigest()
 
     def open(self, wal: str, manifest_hash: str) -> SealedWal:
-        """The sealed WAL in folder `wal`. `WalCorrupt` unless its manifest is there and hashes to `manifest_hash`."""
+        """The sealed WAL in folder `wal`. Raises `WalCorrupt` unless its manifest exists and has this hash."""
         _parse(wal)
         manifest = self._manifest(f"{wal}/{MANIFEST}", manifest_hash)
         expected = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
@@ -290,14 +288,13 @@ class Staging:
         return SealedWal(self._storage, wal, manifest, self._find_home)
 
     def at_home(self, manifest: Manifest) -> SealedWal:
-        """What a kept manifest names, of an epoch whose WAL is gone: outputs at home are there for as long as the
-        tables that adopted their files leave them there."""
+        """The sealed outputs in table staging of an archived manifest. They exist while the adopting tables keep the
+        files."""
         folder = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
         return SealedWal(self._storage, folder, manifest, self._find_home)
 
     def quarantined(self, manifest: Manifest, output: str, *, archived: bool) -> OutputBatches | None:
-        """Rows of an output that audits sent to quarantine, as sealed; None if there are none. `archived`: cleanup has
-        kept them beside the epochs."""
+        """Sealed quarantined rows of an output, or None. `archived`: read those that cleanup archived."""
         quarantined = manifest.quarantined.get(output)
         if quarantined is None or quarantined.sealed is None:
             return None
@@ -306,12 +303,12 @@ class Staging:
         return OutputBatches(self._storage, f"{place}/{quarantine_of(output).partition('/')[2]}", quarantined.sealed)
 
     def quarantine_folder(self, wal: str, *, archived: bool) -> str:
-        """Where what a WAL's job sent to quarantine is, or is kept by cleanup."""
+        """Folder of a WAL's quarantine, or of its archive."""
         deployment, pipeline, epoch = _parse(wal)
         return _archived_quarantine(deployment, pipeline, epoch) if archived else f"{wal}/{QUARANTINE}"
 
     def is_quarantine_archived(self, wal: str) -> bool:
-        """Whether `archive` has moved all that a WAL's job sent to quarantine."""
+        """Whether `archive` has moved the WAL's quarantine completely."""
         return not self._has_files(f"{wal}/{QUARANTINE}") and self._has_files(_archived_quarantine(*_parse(wal)))
 
     def _has_files(self, folder: str) -> bool:
@@ -320,7 +317,7 @@ class Staging:
         return False
 
     def home(self, home: TableStaging, deployment: str, pipeline: str) -> TableStagingFolders:
-        """What the pipeline has staged below the table that is an output's home."""
+        """The pipeline's folders in an output's table staging."""
         _home(deployment, pipeline)
         return TableStagingFolders(storage_at(home.table), deployment, pipeline)
 
@@ -329,11 +326,11 @@ class Staging:
         return there.storage, there.folder(manifest.epoch, manifest.token)
 
     def state(self, deployment: str, pipeline: str) -> StateStaging:
-        """Where the pipeline's keyed state is."""
+        """The pipeline's keyed state."""
         return StateStaging(self._storage, _home(deployment, pipeline))
 
     def manifest(self, wal: str, manifest_hash: str) -> Manifest:
-        """The manifest of a sealed WAL, whether it is still there or was cleaned up. Raises `WalCorrupt`."""
+        """Manifest of a sealed WAL, also after cleanup. Raises `WalCorrupt`."""
         deployment, pipeline, epoch = _parse(wal)
         try:
             return self._manifest(f"{wal}/{MANIFEST}", manifest_hash)
@@ -341,11 +338,11 @@ class Staging:
             return self.kept_manifest(deployment, pipeline, epoch, manifest_hash)
 
     def kept_manifest(self, deployment: str, pipeline: str, epoch: int, manifest_hash: str) -> Manifest:
-        """The manifest that `archive` kept of a cleaned epoch. Raises `WalCorrupt` if it isn't there as it was."""
+        """Archived manifest of a cleaned epoch. Raises `WalCorrupt` if it is missing or has another hash."""
         return self._manifest(_manifest_path(deployment, pipeline, epoch), manifest_hash)
 
     def kept_quarantine_manifest(self, deployment: str, pipeline: str, epoch: int, manifest_hash: str) -> Manifest:
-        """As `kept_manifest`, of what was staged in a damaged WAL's place: its quarantine is the one that was kept."""
+        """Archived manifest of a restaged WAL whose quarantine was archived. Raises as `kept_manifest`."""
         return self._manifest(f"{_archived_quarantine(deployment, pipeline, epoch)}/{MANIFEST}", manifest_hash)
 
     def _manifest(self, path: str, manifest_hash: str) -> Manifest:
@@ -362,8 +359,8 @@ class Staging:
     # --- in what condition it is ---
 
     def try_out(self) -> None:
-        """Make, read and delete a small file and a folder, as an execution would. Raises `StagingUnavailable`, and
-        `StagingRefused` where a file can be made twice."""
+        """Create, read and delete a small file and a folder as an execution does. Raises `StagingUnavailable`, and
+        `StagingRefused` if a file can be created twice."""
         folder = f"_tried-{secrets.token_hex(8)}"
         path = f"{folder}/{MANIFEST}"
         with naming_errors("write", folder):
@@ -373,24 +370,24 @@ class Staging:
                 with suppress(FileExistsError):
                     self._storage.create(path, b"{}")
                     raise StagingRefused(
-                        "staging lets a file be made twice: two executions could write one manifest; use a file system "
-                        "with hard links, or a store with conditional puts"
+                        "staging allows creating a file twice, so two executions could write one manifest: use a file "
+                        "system with hard links, or a store with conditional puts"
                     )
                 with closing(self._storage.open(path)) as file:
                     if file.read() != b"{}":
-                        raise StagingRefused("staging gives other bytes back than were written")
+                        raise StagingRefused("staging returns other bytes than were written")
             finally:
                 with suppress(FileNotFoundError):
                     self._storage.delete(path)
                 self._storage.remove_folder(folder)
 
     def free_bytes(self) -> int | None:
-        """What may still be written; None where nobody knows, as of an object store. Raises `StagingUnavailable`."""
+        """Free bytes; None if unknown, as on an object store. Raises `StagingUnavailable`."""
         with naming_errors("look at", ""):
             return self._storage.free_bytes()
 
     def pipelines(self, deployment: str) -> list[str]:
-        """Whose folders stand in the deployment's, whether the ledger knows them or not."""
+        """Pipelines with a folder in the deployment, including those that the ledger doesn't know."""
         return [entry.name for entry in self._children(deployment) if entry.kind is Kind.FOLDER]
 
     # --- what lies around ---
@@ -398,15 +395,16 @@ class Staging:
     def executions(
         self, deployment: str, pipeline: str, *, only: int | None = None, exclude: Container[int] = ()
     ) -> list[Execution]:
-        """(epoch, token, folder) of each execution's folder, in order. Names are parsed whole; see `unknown_files`.
+        """(epoch, token, folder) of each execution, in order. Other entries: see `unknown_files`.
 
-        `only`: one epoch. `exclude`: epochs whose folders aren't listed; thousands of retained ones cost nothing."""
+        `only`: one epoch. `exclude`: epochs whose folders aren't listed, which keeps thousands of retained ones cheap.
+        """
         if only is not None:
             return sorted(self._survey_epoch(only, f"{_home(deployment, pipeline)}/epoch={only}")[0])
         return self._survey(deployment, pipeline, exclude)[0]
 
     def unknown_files(self, deployment: str, pipeline: str, *, exclude: Container[int] = ()) -> list[str]:
-        """What stands among the executions' folders and isn't Lockstep's; never touched."""
+        """Entries among the executions' folders that aren't Lockstep's; they are never touched."""
         return self._survey(deployment, pipeline, exclude)[1]
 
     def _survey_epoch(self, epoch: int, folder: str) -> tuple[list[Execution], list[str]]:
@@ -448,10 +446,10 @@ class Staging:
         before: CrashPoint = CrashPoint.ROLLBACK_BEFORE_FOLDER,
         after: CrashPoint = CrashPoint.ROLLBACK_AFTER_FOLDER,
     ) -> None:
-        """Delete an execution's folder, file by file; fine when it, or part of it, is gone. Ask the ledger first.
+        """Delete an execution's folder file by file; already deleted parts are fine. Check the ledger first.
 
-        Raises `StagingRefused`, before anything is deleted, if `folder` isn't an execution's or holds a link, and
-        `StagingUnavailable` if somebody writes into it meanwhile.
+        Raises `StagingRefused`, before anything is deleted, if `folder` isn't an execution's or contains a link, and
+        `StagingUnavailable` if files are added meanwhile.
         """
         _parse(folder)
         with naming_errors("delete", folder):
@@ -468,8 +466,7 @@ class Staging:
         before: CrashPoint = CrashPoint.CLEANUP_BEFORE_DELETE,
         after: CrashPoint = CrashPoint.CLEANUP_AFTER_DELETE,
     ) -> None:
-        """Delete every execution's folder of an epoch, `exclude` one that is kept; what isn't Lockstep's stays, see
-        `unknown_files`. Idempotent."""
+        """Delete all executions' folders of an epoch but `exclude`; unknown files stay. Idempotent."""
         folder = f"{_home(deployment, pipeline)}/epoch={epoch}"
         for entry in self._children(folder):
             if entry.kind is Kind.FOLDER and _TOKEN.fullmatch(entry.name) and entry.path != exclude:
@@ -478,9 +475,10 @@ class Staging:
             remove_empty_folder(self._storage, folder, over=exclude is None)
 
     def archive(self, wal: str, deployment: str, pipeline: str, epoch: int, rows: str | None = None) -> None:
-        """Keep what outlives the WAL: its manifest as `manifests/epoch=<id>.json`, its quarantined records under
-        `quarantine/epoch=<id>/`. `rows`: the folder that has these, if another one. Idempotent; what is gone was kept
-        before."""
+        """Archive a WAL's manifest as `manifests/epoch=<id>.json` and its quarantine under `quarantine/epoch=<id>/`.
+
+        `rows`: the folder with the quarantine, if it is another one. Idempotent.
+        """
         _parse(wal)
         _parse(rows or wal)
         archived = _archived_quarantine(deployment, pipeline, epoch)
@@ -493,7 +491,8 @@ class Staging:
             move_files(self._storage, f"{rows or wal}/{QUARANTINE}", archived)
 
     def keep_samples(self, wal: str, samples: Json) -> str:
-        """Keep some of a WAL's rows that offend audits, as `audits/epoch=<id>/<token>.json`; its name. Idempotent."""
+        """Store samples of rows that offend audits as `audits/epoch=<id>/<token>.json`; returns the path.
+        Idempotent."""
         deployment, pipeline, epoch = _parse(wal)
         path = f"{_home(deployment, pipeline)}/{_SAMPLES}/epoch={epoch}/{wal.rpartition('/')[2]}.json"
         with naming_errors("write", path):
@@ -501,13 +500,13 @@ class Staging:
         return path
 
     def keep_plan(self, deployment: str, pipeline: str, epoch: int, plan: Json) -> None:
-        """Keep beside an epoch's manifest what was planned: the ledger has it, and may be lost. Idempotent."""
+        """Store an epoch's plan next to its manifest, for a rebuild of a lost ledger. Idempotent."""
         path = _plan_path(deployment, pipeline, epoch)
         with naming_errors("archive", path):
             self._storage.replace(path, canonical(plan))
 
     def kept_plan(self, deployment: str, pipeline: str, epoch: int) -> Json | None:
-        """What `keep_plan` was given; None if nobody did. Raises `WalCorrupt` for what is no JSON."""
+        """The plan stored by `keep_plan`, or None. Raises `WalCorrupt` for invalid JSON."""
         path = _plan_path(deployment, pipeline, epoch)
         with suppress(FileNotFoundError):
             try:
@@ -517,12 +516,12 @@ class Staging:
         return None
 
     def kept_epochs(self, deployment: str, pipeline: str) -> list[int]:
-        """The epochs of which a manifest is kept, in order: cleanup has archived it, when every sink showed them."""
+        """Epochs with an archived manifest, in order: they are published in every sink."""
         entries = self._children(f"{_home(deployment, pipeline)}/{_MANIFESTS}")
         return sorted(int(match[1]) for entry in entries if (match := _ARCHIVED_MANIFEST.fullmatch(entry.name)))
 
     def deployments(self) -> list[str]:
-        """The ids of the ledgers that have staged anything."""
+        """Ids of the ledgers that have staged anything."""
         return [entry.name for entry in self._children("") if entry.kind is Kind.FOLDER and _ID.fullmatch(entry.name)]
 
     # --- small files ---
@@ -532,7 +531,7 @@ class Staging:
             try:
                 self._storage.create(path, data)
             except FileExistsError as error:
-                raise StagingRefused(f"{path} is there already: it is written once") from error
+                raise StagingRefused(f"{path} exists already and is written only once") from error
 
     def _read(self, path: str) -> bytes:
         try:
@@ -569,7 +568,7 @@ def _plan_path(deployment: str, pipeline: str, epoch: int) -> str:
 
 
 def _parse(folder: str) -> tuple[str, str, int]:
-    """Deployment, pipeline and epoch; `StagingRefused` unless all of `folder` is the name of an execution's folder."""
+    """Deployment, pipeline and epoch of an execution's folder. Raises `StagingRefused` for any other path."""
     parts = folder.split("/")
     if len(parts) != 4 or not _EPOCH.fullmatch(parts[2]) or not _TOKEN.fullmatch(parts[3]):
         raise StagingRefused(f"{folder!r} isn't <deployment>/<pipeline>/epoch=<id>/<token>")
@@ -579,5 +578,5 @@ def _parse(folder: str) -> tuple[str, str, int]:
 
 def _small(name: str) -> str:
     if not _SMALL_FILE.fullmatch(name):
-        raise StagingRefused(f"{name!r}: a small file is called _<letters>.json")
+        raise StagingRefused(f"{name!r}: small files are named _<letters>.json")
     return name

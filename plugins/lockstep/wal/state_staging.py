@@ -49,8 +49,8 @@ _EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class WrittenState:
-    """What a job says of one state: as it was declared, which buckets it wrote anew, their rows, what it read of the
-    version before (bucket numbers of that version)."""
+    """A job's report on one state: its declaration, the rewritten buckets, their rows, and the buckets read of the
+    previous version (numbers of that version)."""
 
     schema: str
     key: tuple[str, ...]
@@ -94,7 +94,7 @@ class WrittenState:
 
 
 class StateExecution(NamedTuple):
-    """The state folder of one execution of `stage`, relative to staging."""
+    """State folder of one execution of `stage`, relative to staging."""
 
     epoch: int
     token: int
@@ -103,17 +103,17 @@ class StateExecution(NamedTuple):
 
 @dataclass(frozen=True)
 class StateStaging:
-    """The state of one pipeline. `home`: `<deployment>/<pipeline>`. Raises what `Staging` raises."""
+    """State of one pipeline. `home`: `<deployment>/<pipeline>`. Raises as `Staging`."""
 
     storage: Storage
     home: str
 
     def folder(self, epoch: int, token: int) -> str:
-        """`<home>/state/epoch=<id>/<token>`; makes nothing."""
+        """`<home>/state/epoch=<id>/<token>`; creates nothing."""
         return f"{self.home}/{STATE}/epoch={epoch}/{token}"
 
     def path_of(self, name: str, file: StateFile) -> str:
-        """Where a file of state `name` is, relative to staging."""
+        """Path of a file of state `name`, relative to staging."""
         return f"{self.folder(file.epoch, file.token)}/{name}/{BUCKET}={file.bucket}/{file.path}"
 
     # --- sealing and checking ---
@@ -127,11 +127,11 @@ class StateStaging:
         *,
         copies: bool = False,
     ) -> dict[str, StateVersion]:
-        """The versions that execution `token` leaves: the buckets that it wrote, made durable, and the files of
-        `before` for the others, or its own copies of them.
+        """Seal the versions of execution `token`: the rewritten buckets, and the files of `before` for the others, or
+        `copies` of them.
 
-        First checks what it read of `before` against its manifest. Raises `WalCorrupt` where that differs,
-        `StageFailed` when the new files aren't what the job counted or can't be made durable.
+        Verifies what was read of `before` first. Raises `WalCorrupt` if that differs, `StageFailed` if new files differ
+        from the job's counts or can't be made durable.
         """
         folder = self.folder(epoch, token)
         for name, wrote in written.items():
@@ -183,8 +183,8 @@ class StateStaging:
             bucket = _BUCKET.fullmatch(entry.name)
             if entry.kind is not Kind.FOLDER or bucket is None or int(bucket[1]) not in wrote.rewritten:
                 raise StageFailed(
-                    f"{entry.path}: the job says that it wrote the buckets {sorted(wrote.rewritten)} only; does this "
-                    "Spark hash keys as the one did that wrote the state before?"
+                    f"{entry.path}: the job reported only the buckets {sorted(wrote.rewritten)}; does this Spark "
+                    "hash keys like the one that wrote the previous state?"
                 )
             by_bucket[int(bucket[1])] = list_files(self.storage, entry.path)
         return by_bucket
@@ -193,7 +193,7 @@ class StateStaging:
         with naming_errors("list", folder), suppress(FileNotFoundError):
             wrong = [entry.name for entry in plain_children(self.storage, folder) if entry.name not in names]
             if wrong:
-                raise StageFailed(f"{folder}: the job left {wrong}, it says that it wrote {list(names) or 'no state'}")
+                raise StageFailed(f"{folder}: the job left {wrong}, but reported {list(names) or 'no state'}")
 
     def check(self, name: str, files: Iterable[StateFile]) -> None:
         """Compare size and sha256 of files of state `name`. Raises `WalCorrupt`, `StagingUnavailable`."""
@@ -207,7 +207,7 @@ class StateStaging:
     # --- what lies around ---
 
     def executions(self) -> list[StateExecution]:
-        """Each execution's state folder, in order. What isn't named like one is left alone."""
+        """State folders of all executions, in order. Other entries are ignored."""
         executions = []
         for epoch in self._folders(f"{self.home}/{STATE}", _EPOCH):
             number = int(epoch.name.partition("=")[2])
@@ -228,17 +228,15 @@ class StateStaging:
     # --- letting go ---
 
     def discard(self, execution: StateExecution) -> None:
-        """Delete all that an execution left; fine when it, or part of it, is gone. Ask the ledger first."""
+        """Delete an execution's state; already deleted parts are fine. Check the ledger first."""
         before, after = CrashPoint.ROLLBACK_BEFORE_FOLDER, CrashPoint.ROLLBACK_AFTER_FOLDER
         with naming_errors("delete", execution.folder):
             delete_folder(self.storage, execution.folder, before, after)
             remove_empty_folder(self.storage, execution.folder.rpartition("/")[0], over=False)
 
     def release(self, execution: StateExecution, live: frozenset[str]) -> int:
-        """Delete those files of an execution that aren't among `live` (paths), and what folders that empties.
-
-        Returns the number of state files deleted.
-        """
+        """Delete files of an execution that aren't in `live` (paths), and emptied folders; returns the number of
+        deleted state files."""
         before, after, deleted = CrashPoint.CLEANUP_BEFORE_DELETE, CrashPoint.CLEANUP_AFTER_DELETE, 0
         with naming_errors("delete", execution.folder):
             entries: list[Entry] = []
@@ -255,7 +253,7 @@ class StateStaging:
 
 
 def read_checked(storage: Storage, path: str, file: StateFile) -> bytes:
-    """All of a state file that is at `path`, as it was sealed. Raises `WalCorrupt`, `StagingUnavailable`."""
+    """Content of a state file, as sealed. Raises `WalCorrupt`, `StagingUnavailable`."""
     hashed = verify_file(storage, path, file.bytes, file.sha256)
     if hashed.content is not None:
         return hashed.content
@@ -289,7 +287,7 @@ def _state_file(of: StateExecution, bucket: int, sealed: SealedFile) -> StateFil
 
 
 def _time(micros: int) -> datetime:
-    """Microseconds since 1970 as a time, or the nearest one that Python knows."""
+    """Microseconds since 1970 as a time, limited to Python's range."""
     try:
         return _EPOCH_START + timedelta(microseconds=micros)
     except OverflowError:

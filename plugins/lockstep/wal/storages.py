@@ -24,7 +24,7 @@ from lockstep.wal._storage import Entry, Kind, ReadableFile, Stamp, Storage, joi
 
 
 class LocalStorage:
-    """A folder of a local or mounted file system, with fsync. Its file system must know hard links."""
+    """A folder of a local or mounted file system, with fsync. Requires hard links."""
 
     removes_empty_only = True
     shows_files_whole = True
@@ -113,7 +113,7 @@ class LocalStorage:
         _sync(self._locate(path))
 
     def _locate(self, path: str) -> Path:
-        """The absolute path of `path`, none of whose parts is a link."""
+        """Absolute path of `path`. Raises `StagingRefused` if a parent is a link."""
         location = self._root
         for part in parts_of(path):
             location = location / part
@@ -145,7 +145,7 @@ def _make_parents(folder: Path) -> None:
 
 @contextmanager
 def _draft(target: Path, data: bytes) -> Iterator[Path]:
-    """A durable file with `data` beside `target`; gone at the end, unless it took the target's place."""
+    """A durable temporary file with `data` in the folder of `target`; deleted at the end unless renamed."""
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         with draft.open("xb") as file:
@@ -169,10 +169,10 @@ _FOLDER = ".folder"  #: an object that makes a folder of ours exist, and whose c
 
 
 class ObjectStorage:
-    """An object is whole and durable once it is put; nothing is to be synced.
+    """Objects are complete and durable once they are put; `sync` does nothing.
 
-    A folder is there as long as an object below it is. One that `make_folder` made has such an object of its own, which
-    `children` leaves out and `remove_folder` deletes.
+    A folder exists while an object is below it. `make_folder` creates a marker object, which `children` omits and
+    `remove_folder` deletes.
     """
 
     removes_empty_only = False
@@ -185,7 +185,7 @@ class ObjectStorage:
 
     @classmethod
     def at(cls, uri: str) -> ObjectStorage:
-        """Raises `StoreRefused` for a URI that isn't understood or carries a secret, `PackageMissing`."""
+        """Storage for a URI. Raises `StoreRefused` for a malformed URI or one with a secret, `PackageMissing`."""
         return cls(ObjectStore.at(uri))
 
     def uri_of(self, path: str) -> str:
@@ -250,7 +250,7 @@ class ObjectStorage:
             self._store.delete_mark(path)
 
     def sync(self, path: str) -> None:
-        """What is put is durable."""
+        """Objects are durable already."""
 
 
 def _checked(path: str) -> str:
@@ -259,8 +259,8 @@ def _checked(path: str) -> str:
 
 
 class HdfsStorage:
-    """What is created here is on the DataNodes' disks. What Spark writes and closes they bring there when they like,
-    unless `dfs.datanode.synconclose` has them do it at once: see docs/hdfs.md."""
+    """Files created here are synced to the DataNodes' disks. Files that Spark closes are only with
+    `dfs.datanode.synconclose`: see docs/hdfs.md."""
 
     removes_empty_only = True
     shows_files_whole = False
@@ -272,7 +272,7 @@ class HdfsStorage:
 
     @classmethod
     def at(cls, uri: str) -> HdfsStorage:
-        """Raises `StoreRefused` for a URI that isn't understood, `PackageMissing`."""
+        """Storage for a URI. Raises `StoreRefused` for a malformed URI, `PackageMissing`."""
         if "?" in uri or "#" in uri:
             raise StoreRefused(f"{uri.partition('?')[0]!r}: an address of HDFS takes no options; see docs/hdfs.md")
         address = HdfsAddress.of(uri)
@@ -353,13 +353,13 @@ _EXPECTED = "expected /… , file:///… , s3://… or hdfs://…"
 
 
 def storage_at(uri: str) -> Storage:
-    """What stands behind a URI. Raises `StagingRefused` for one that can't be understood, or carries a login."""
+    """Storage for a URI or absolute path. Raises `StagingRefused` for a malformed URI or one with credentials."""
     try:
         parts = urlsplit(uri)
     except ValueError:  # its text may repeat a piece of a login
         raise StagingRefused(f"the staging URI can't be understood; {_EXPECTED}") from None
     if parts.username or parts.password or (parts.scheme not in ("", "file") and "@" in uri):
-        raise StagingRefused("the staging URI carries a login: leave it out, give credentials through the environment")
+        raise StagingRefused("the staging URI contains credentials: provide them through the environment")
     try:
         if is_object_store(uri):
             return ObjectStorage.at(uri)
