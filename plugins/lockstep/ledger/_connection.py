@@ -184,11 +184,12 @@ class LedgerConnection:
 
         Raises `LedgerUnavailable` after three attempts, `LedgerRefused` at once.
         """
-        return _retry(lambda: self._run_once(role, work, reason))
 
-    def _run_once(self, role: Role, work: Callable[[Transaction], T], reason: str | None) -> T:
-        with self._transaction(role, reason) as transaction:
-            return work(transaction)
+        def attempt() -> T:
+            with self._transaction(role, reason) as transaction:
+                return work(transaction)
+
+        return _retry(attempt)
 
     def read(self, name: str, **parameters: Any) -> list[Row]:
         """Rows of one read-only statement, in one round trip and without a transaction. Raises as `run`."""

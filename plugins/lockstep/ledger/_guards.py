@@ -126,7 +126,14 @@ def require_votes(tx: Transaction, row: Row) -> None:
         )
     require_verdict(tx, row)
     participants = list_participants(tx, row["pipeline"], row["id"])
-    votes = {sink for sink, participant in participants.items() if _is_counted(participant, row["attempt"])}
+    votes = {
+        sink
+        for sink, participant in participants.items()
+        if participant.state is ParticipantState.PREPARED
+        and participant.attempt == row["attempt"]
+        and participant.vote is not None
+        and participant.vote.token >= (participant.execution or 0)
+    }
     sinks = set(row["plan"]["sinks"])
     if votes != sinks or participants.keys() != sinks:
         lacking = sorted(participants.keys() ^ votes | sinks ^ votes)
@@ -307,12 +314,3 @@ def epoch_name(row: Row) -> str:
 
 def _own_run(row: Row) -> str:
     return suggestions.clear(row["owner_dag"], row["owner_run"])
-
-
-def _is_counted(participant: Participant, attempt: int) -> bool:
-    return (
-        participant.state is ParticipantState.PREPARED
-        and participant.attempt == attempt
-        and participant.vote is not None
-        and participant.vote.token >= (participant.execution or 0)
-    )

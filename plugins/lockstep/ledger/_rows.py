@@ -49,7 +49,12 @@ def chunks(values: Iterable[str], size: int = CHUNK) -> Iterator[list[str]]:
 
 
 def to_epoch(row: Row) -> Epoch:
-    span = row["span"]
+    span, restaged, generation = row["span"], None, None
+    if row["restaged_wal"] is not None:
+        restaged = Restaged(row["restaged_wal"], row["restaged_hash"], row["reordered"])
+    if row["root"] is not None:
+        reason, restores, through = row["restate_reason"], row["restores"], row["replaces_to"]
+        generation = Generation(row["root"], row["generation"], row["replaces"], reason, restores, through)
     return Epoch(
         pipeline=row["pipeline"],
         id=row["id"],
@@ -64,22 +69,9 @@ def to_epoch(row: Row) -> Epoch:
         summary=row["summary"],
         based_on=row["based_on"],
         reason=row["reason"],
-        restaged=_restaged(row),
-        generation=_generation(row),
+        restaged=restaged,
+        generation=generation,
     )
-
-
-def _generation(row: Row) -> Generation | None:
-    if row["root"] is None:
-        return None
-    why, restores, through = row["restate_reason"], row["restores"], row["replaces_to"]
-    return Generation(row["root"], row["generation"], row["replaces"], why, restores, through)
-
-
-def _restaged(row: Row) -> Restaged | None:
-    if row["restaged_wal"] is None:
-        return None
-    return Restaged(row["restaged_wal"], row["restaged_hash"], row["reordered"])
 
 
 def to_participant(row: Row) -> Participant:

@@ -280,8 +280,14 @@ def claim_files(
     }
     conflicts = tx.all("find_conflicting_claims", **parameters)
     if conflicts:
-        files = ", ".join(map(_claimant, conflicts))
-        raise SourceClaimed(f"source {source}: a file belongs to one epoch only; claimed already: {files}")
+        claimants = []
+        for row in conflicts:
+            upto = f" up to byte {row['ends']}" if (row["ends"] or -1) >= 0 else ""
+            claimant = f"epoch {row['epoch']}{upto}" if row["epoch"] else "its beginning is unclaimed"
+            claimants.append(f"{row['path']} ({claimant})")
+        raise SourceClaimed(
+            f"source {source}: a file belongs to one epoch only; claimed already: {', '.join(claimants)}"
+        )
     tx.do(
         "claim_files",
         **parameters,
@@ -301,13 +307,6 @@ def _require_once(source: str, claims: Sequence[Claim]) -> None:
             f"source {source}: its plan contains {', '.join(twice[:3])} more than once and would read it repeatedly: "
             "correct the source"
         )
-
-
-def _claimant(row: Row) -> str:
-    upto = f" up to byte {row['ends']}" if (row["ends"] or -1) >= 0 else ""
-    return (
-        f"{row['path']} (epoch {row['epoch']}{upto})" if row["epoch"] else f"{row['path']} (its beginning is unclaimed)"
-    )
 
 
 def _find_gap(tx: Transaction, pipeline: str, epoch: int, plan: Json, replaced: Json | None = None) -> str | None:

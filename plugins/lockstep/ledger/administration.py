@@ -222,10 +222,7 @@ def examine_ledger(dsn: str) -> LedgerCondition:
         max_connections=server["max_connections"],
         unreadable=tuple(server["unreadable"]),
         may_write=server["may_write"],
-        clock_ahead=_ahead(server["at"], sent_at, received_at),
+        clock_ahead=min(server["at"] - sent_at, timedelta())
+        if server["at"] < received_at
+        else server["at"] - received_at,
     )
-
-
-def _ahead(server_time: datetime, sent_at: datetime, received_at: datetime) -> timedelta:
-    """Clock difference of the server, at least; zero within the uncertainty of the round trip."""
-    return min(server_time - sent_at, timedelta()) if server_time < received_at else server_time - received_at

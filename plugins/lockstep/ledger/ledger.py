@@ -406,7 +406,7 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> list[Epoch | LockstepError]:
             outcomes: dict[Attempt, Epoch | LockstepError] = {}
-            for attempt in sorted(pack, key=lambda one: one.epoch):  # all callers lock in the same order
+            for attempt in sorted(pack, key=lambda attempt: attempt.epoch):  # all callers lock in the same order
                 try:
                     outcomes[attempt] = _decide(tx, attempt)
                 except LockstepError as refused:  # raised by a guard, before any change of this epoch

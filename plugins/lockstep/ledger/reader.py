@@ -146,7 +146,14 @@ class LedgerReader:
     def wals(self, pipeline: str, limit: int) -> list[tuple[Epoch, RetainedWal | None]]:
         """Existing sealed WALs, newest epoch first: those of unfinished epochs, and retained ones."""
         rows = self._find_all("list_wals", pipeline=pipeline, limit=limit)
-        return [(to_epoch(row), _kept_of(row)) for row in rows]
+        wals: list[tuple[Epoch, RetainedWal | None]] = []
+        for row in rows:
+            retained = None
+            if row["retained_wal"] is not None:
+                values = {**row, "epoch": row["id"], "wal": row["retained_wal"], "bytes": row["retained_bytes"]}
+                retained = to_retained_wal(values)
+            wals.append((to_epoch(row), retained))
+        return wals
 
     def expiring_wals(self, pipeline: str) -> list[RetainedWal]:
         """The WALs that `expire_wals` would return now."""
@@ -478,12 +485,6 @@ class LedgerReader:
 
     def _find_all(self, name: str, **parameters: object) -> list[Row]:
         return self._connection.read(name, **parameters)
-
-
-def _kept_of(row: Row) -> RetainedWal | None:
-    if row["kept_wal"] is None:
-        return None
-    return to_retained_wal({**row, "epoch": row["id"], "wal": row["kept_wal"], "bytes": row["kept_bytes"]})
 
 
 def to_last_note(row: Row) -> LastNote:

@@ -315,7 +315,7 @@ class Report(LedgerReader):
         publishers: dict[tuple[str, int], list[Row]] = {}
         keys = [(row["pipeline"], row["id"]) for epoch_rows in epochs.values() for row in epoch_rows]
         for row in self._find_all(
-            "list_publishers", pipelines=[one for one, _ in keys], epochs=[one for _, one in keys]
+            "list_publishers", pipelines=[pipeline for pipeline, _ in keys], epochs=[number for _, number in keys]
         ):
             publishers.setdefault((row["pipeline"], row["epoch"]), []).append(row)
         return {

@@ -126,7 +126,8 @@ class OutputBatches:
             return ()
         files = zip(paths, self._manifest.files, strict=True)
         return tuple(
-            AdoptableWalFile(path, home.uri_of(path), one.bytes, one.rows, one.sha256, one.etag) for path, one in files
+            AdoptableWalFile(path, home.uri_of(path), sealed.bytes, sealed.rows, sealed.sha256, sealed.etag)
+            for path, sealed in files
         )
 
     def facts(self) -> Iterator[tuple[AdoptableWalFile, FileFacts]]:

@@ -81,10 +81,10 @@ def seal_outputs(
     and a second fsync would report success. Raises `StagingRefused` for a link, `InvalidPipeline` for a type that can't
     be digested.
     """
-    found = _list_outputs(storage, folder, tuple(outputs))
-    sealed = seal_files(storage, found, early=early, verified=_compare_listing(storage, folder, found, digests))
+    entries = _list_outputs(storage, folder, tuple(outputs))
+    sealed = seal_files(storage, entries, early=early, verified=_compare_listing(storage, folder, entries, digests))
     manifests = {output: _output_manifest(output, files, observed.get(output)) for output, files in sealed.items()}
-    sync_folders(storage, folder, found)
+    sync_folders(storage, folder, entries)
     return manifests
 
 
@@ -97,10 +97,10 @@ def seal_quarantine(storage: Storage, folder: str, observed: Mapping[str, int]) 
     """Seal the quarantined rows of each output as `seal_outputs`; `observed`: their number, at least one."""
     if not observed:
         return {}
-    found = {output: list_files(storage, f"{folder}/{quarantine_of(output)}") for output in observed}
-    sealed = seal_files(storage, found)
+    entries = {output: list_files(storage, f"{folder}/{quarantine_of(output)}") for output in observed}
+    sealed = seal_files(storage, entries)
     manifests = {output: _output_manifest(output, files, observed[output]) for output, files in sealed.items()}
-    sync_folders(storage, f"{folder}/{QUARANTINE}", [f"output={output}" for output in found])
+    sync_folders(storage, f"{folder}/{QUARANTINE}", [f"output={output}" for output in entries])
     return manifests
 
 
