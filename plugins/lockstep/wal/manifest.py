@@ -343,12 +343,14 @@ def _to_json(manifest: Manifest) -> Json:
     if manifest.facts is not None:
         value["facts"] = manifest.facts
     if manifest.quarantined:
-        value["quarantined"] = {name: _quarantined(quarantined) for name, quarantined in manifest.quarantined.items()}
+        value["quarantined"] = {
+            name: {
+                "audits": dict(quarantined.audits),
+                "sealed": _output(quarantined.sealed) if quarantined.sealed else None,
+            }
+            for name, quarantined in manifest.quarantined.items()
+        }
     return value
-
-
-def _quarantined(quarantined: Quarantined) -> Json:
-    return {"audits": dict(quarantined.audits), "sealed": _output(quarantined.sealed) if quarantined.sealed else None}
 
 
 def _output(output: OutputManifest) -> Json:

@@ -98,7 +98,10 @@ class ParquetRows:
         """
         parsed = None if only is None or any("." in name for name in only) else list(only)  # a dot is a path to Arrow
         with _parsing(self._path):
-            rows = iter(self._file.iter_batches(batch_size=self._batch_rows(), columns=parsed))
+            groups = range(self.footer.num_row_groups)
+            size: int = sum(self.footer.row_group(group).total_byte_size for group in groups)
+            batch_rows = max(1, min(BATCH_ROWS, _BATCH_BYTES * self.rows // max(size, 1)))
+            rows = iter(self._file.iter_batches(batch_size=batch_rows, columns=parsed))
         while True:
             with _parsing(self._path):
                 batch = next(rows, None)
@@ -107,11 +110,6 @@ class ParquetRows:
                 columns = batch.columns[: len(schema)] if only is None else [batch[name] for name in schema.names]
                 batch = pa.RecordBatch.from_arrays(columns, schema=schema)
             yield batch
-
-    def _batch_rows(self) -> int:
-        metadata = self.footer
-        size: int = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
-        return max(1, min(BATCH_ROWS, _BATCH_BYTES * self.rows // max(size, 1)))
 
     def close(self) -> None:
         if self._source is not None:

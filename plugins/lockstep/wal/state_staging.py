@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -137,7 +137,11 @@ class StateStaging:
         for name, wrote in written.items():
             if name in before:
                 self.check(name, [file for file in before[name].files if file.bucket in wrote.read])
-        self._require_only(folder, [name for name, wrote in written.items() if wrote.rewritten])
+        expected = [name for name, wrote in written.items() if wrote.rewritten]
+        with naming_errors("list", folder), suppress(FileNotFoundError):
+            wrong = [entry.name for entry in plain_children(self.storage, folder) if entry.name not in expected]
+            if wrong:
+                raise StageFailed(f"{folder}: the job left {wrong}, but reported {expected or 'no state'}")
         return {
             name: self._seal(StateExecution(epoch, token, folder), name, wrote, before.get(name), copies)
             for name, wrote in written.items()
@@ -150,7 +154,12 @@ class StateStaging:
         sealed = seal_files(
             self.storage, {str(bucket): entries for bucket, entries in new_files.items()}, wrote.expires
         )
-        _require_alike(name, [file for files in sealed.values() for file in files], wrote)
+        sealed_files = [file for files in sealed.values() for file in files]
+        rows = sum(file.file.rows for file in sealed_files)
+        if rows != wrote.rows:
+            raise StageFailed(f"state {name}: Spark observed {wrote.rows} rows, the files hold {rows}")
+        if any(not file.schema.equals(sealed_files[0].schema) for file in sealed_files):
+            raise StageFailed(f"state {name}: its new files have different schemas")
         if wrote.rewritten:
             sync_folders(self.storage, f"{of.folder}/{name}", [f"{BUCKET}={bucket}" for bucket in new_files])
         cut = (wrote.buckets, wrote.expires, wrote.found_by)
@@ -188,12 +197,6 @@ class StateStaging:
                 )
             by_bucket[int(bucket[1])] = list_files(self.storage, entry.path)
         return by_bucket
-
-    def _require_only(self, folder: str, names: Sequence[str]) -> None:
-        with naming_errors("list", folder), suppress(FileNotFoundError):
-            wrong = [entry.name for entry in plain_children(self.storage, folder) if entry.name not in names]
-            if wrong:
-                raise StageFailed(f"{folder}: the job left {wrong}, but reported {list(names) or 'no state'}")
 
     def check(self, name: str, files: Iterable[StateFile]) -> None:
         """Compare size and sha256 of files of state `name`. Raises `WalCorrupt`, `StagingUnavailable`."""
@@ -262,14 +265,6 @@ def read_checked(storage: Storage, path: str, file: StateFile) -> bytes:
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise WalCorrupt(f"{path} changed while it was read")
     return content
-
-
-def _require_alike(name: str, files: list[SealedFile], wrote: WrittenState) -> None:
-    rows = sum(file.file.rows for file in files)
-    if rows != wrote.rows:
-        raise StageFailed(f"state {name}: Spark observed {wrote.rows} rows, the files hold {rows}")
-    if any(not file.schema.equals(files[0].schema) for file in files):
-        raise StageFailed(f"state {name}: its new files have different schemas")
 
 
 def _state_file(of: StateExecution, bucket: int, sealed: SealedFile) -> StateFile:
