@@ -136,8 +136,8 @@ def restore_state_files(
     Raises `WalCorrupt` if the savepoint lacks one of the files."""
     saved_files, copied = set(files_of(savepoint)), 0
     files = [(name, file) for name, version in versions.items() for file in version.files]
-    if strange := [name for name, file in files if (name, _moved(file)) not in saved_files]:
-        raise WalCorrupt(f"{uri} lacks files of the state {', '.join(sorted(set(strange)))} as it was sealed")
+    if missing := [name for name, file in files if (name, _moved(file)) not in saved_files]:
+        raise WalCorrupt(f"{uri} lacks files of the state {', '.join(sorted(set(missing)))} as it was sealed")
     source = storage_at(uri)
     for name, file in files:
         try:
