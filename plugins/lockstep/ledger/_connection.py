@@ -60,7 +60,7 @@ def migrations() -> tuple[tuple[int, str, str], ...]:
 T = TypeVar("T")
 Row = dict[str, Any]
 
-#: No statement of the ledger takes long, no link may hang for ever, no session may hold the epoch's row for ever.
+#: Bounds statements, lost connections and idle sessions that hold an epoch's lock.
 _SESSION: dict[str, Any] = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -238,7 +238,7 @@ class LedgerConnection:
         if self._connection is None or self._connection.closed:
             connection = connect(self.dsn, "lockstep-ledger", **_SESSION)
             try:
-                connection.autocommit = True  # transactions are begun with their first statement, not before it
+                connection.autocommit = True  # BEGIN is sent with the first statement
                 require_schema(connection)
             except BaseException:
                 connection.close()

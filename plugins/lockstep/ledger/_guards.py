@@ -1,4 +1,4 @@
-"""What a transaction locks first and asks second. Every guard reads in a statement of its own, under the row's lock."""
+"""Locks and preconditions of the ledger's transactions. Guards read in separate statements, under the row's lock."""
 
 from __future__ import annotations
 

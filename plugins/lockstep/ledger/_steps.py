@@ -21,7 +21,7 @@ from lockstep.ledger._rows import numbers, require_row, texts, to_epoch
 from lockstep.states import Role
 
 LEASE = timedelta(seconds=30)
-_MOST_LOST = 5_000_000  #: tokens; to take so many lasts seconds
+_MAX_SKIPPED = 5_000_000  #: tokens; skipping so many takes seconds
 
 
 def take_token(
@@ -72,7 +72,7 @@ def save_run(tx: Transaction, run: RunKey, attempt: Attempt) -> None:
 def skip_tokens(tx: Transaction, pipeline: str, token: int) -> None:
     """Skip all tokens up to `token`, without recording them. Raises `IllegalTransition` for an implausible one."""
     last = _skip(tx, 1)
-    if token - last > _MOST_LOST:
+    if token - last > _MAX_SKIPPED:
         raise IllegalTransition(_too_far(pipeline, token, last))
     if last < token:
         _skip(tx, token - last)
@@ -85,7 +85,7 @@ def _skip(tx: Transaction, count: int) -> int:
 def advance_token_sequence(tx: Transaction, pipeline: str, epoch: int, token: int) -> None:
     """Issue tokens until they exceed `token`. Needs no additional privileges and is safe under concurrency."""
     while (last := take_token(tx, pipeline, epoch, Role.OPERATOR)) <= token:
-        if token - last > _MOST_LOST:
+        if token - last > _MAX_SKIPPED:
             raise IllegalTransition(_too_far(pipeline, token, last))
         tx.do("advance_token_sequence", count=token - last)
 

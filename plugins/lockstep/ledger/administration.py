@@ -88,8 +88,8 @@ class HistoryPart:
     """A partition of the history: transitions from `starts` (inclusive) to `ends` (exclusive)."""
 
     name: str
-    starts: datetime | None  #: None: of the first one
-    ends: datetime | None  #: None: of the one that is written to
+    starts: datetime | None  #: None for the first one
+    ends: datetime | None  #: None for the current one
     bytes: int
 
 
@@ -98,10 +98,10 @@ class Pruning:
     """The result of pruning, or of its dry run. `held_by`: the unfinished epoch that keeps older partitions."""
 
     dry_run: bool
-    before: datetime  #: what is older may go
+    before: datetime  #: older partitions can be dropped
     dropped: tuple[HistoryPart, ...]
     kept: tuple[HistoryPart, ...]
-    begun: str | None  #: a new partition; in a dry run "" for one that has no name yet
+    begun: str | None  #: the new partition; "" in a dry run
     held_by: str | None
 
 
@@ -189,13 +189,13 @@ class LedgerCondition:
 
     server: int  #: server_version_num of PostgreSQL: 160004 is 16.4
     migration: int
-    known: int  #: the last migration of this Lockstep
-    settings_off: tuple[str, ...]  #: settings without which a decision could be lost
+    known: int  #: latest migration of this version
+    settings_off: tuple[str, ...]  #: settings that are off, so that decisions could be lost
     connections: int
     max_connections: int
     unreadable: tuple[str, ...]
     may_write: bool
-    clock_ahead: timedelta  #: by how much the server's clock is ahead of this machine's, at least
+    clock_ahead: timedelta  #: lower bound for the server's clock minus the local clock
 
 
 def examine_ledger(dsn: str) -> LedgerCondition:

@@ -1,9 +1,9 @@
-"""The ledger: every change of an epoch, guarded and ordered. This package is the only one that runs its SQL.
+"""The ledger: guarded and ordered changes of epochs. Only this package runs its SQL.
 
-Each method is one transaction that first locks the epoch's row, then updates it with a guard on state and attempt. No
-row back means one of three things: it is there already (success), `Fenced`, or `IllegalTransition`. Every method can be
-repeated; after a lost connection it is. What only reads is in `reader`; what a transaction asks before it changes
-something in `guards`; what several of them do in `pipelines`, `plans` and `attempts`.
+Each method is one transaction that locks the epoch's row and updates it with a guard on state and attempt. If no row is
+updated, the change was made before (success), or the method raises `Fenced` or `IllegalTransition`. Every method is
+idempotent and retried after a lost connection. Reads are in `reader`, preconditions in `_guards`, shared steps in
+`_steps`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Ledger(LedgerReader):
         Returns None if another run has planned the interval, or the next cursor epoch, meanwhile. Raises
         `IntervalOverlap`, `SourceClaimed`, and `OutOfOrder` if epoch `after` was replanned meanwhile.
         """
-        own_tokens: set[int] = set()  # tokens of tries whose answer was lost: the epoch may stand there already
+        own_tokens: set[int] = set()  # of attempts whose answer was lost: the epoch may exist
         identity = KeyedBy.INTERVAL if after is None else KeyedBy.CURSOR
 
         def work(tx: Transaction) -> Epoch | None:

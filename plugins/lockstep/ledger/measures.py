@@ -1,6 +1,6 @@
-"""What is measured of pipelines, said once: `lockstep exporter` tells Prometheus, the recovery DAG Airflow's client.
+"""Metrics of pipelines, for Prometheus (`lockstep exporter`) and for Airflow's metrics client (the recovery DAG).
 
-A question for all of them together, whose answer takes looks into indexes: what has ended was counted before.
+A constant number of queries for all pipelines, served by indexes: finished epochs are counted in advance.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import pairwise
 from lockstep.ledger.report import EpochStatus, PipelineStatus, Report, ShownEpoch
 from lockstep.states import UNDECIDED, EpochState, ParticipantState
 
-#: an epoch's way, where nothing goes wrong
+#: states of an epoch in regular order
 _WAY = (EpochState.PLANNED, EpochState.STAGED, EpochState.COMMITTED, EpochState.PUBLISHED, EpochState.CLEANED)
 
 
@@ -32,8 +32,8 @@ class ShownMeasures:
 class SinkMeasures:
     """Measures of a pipeline's unfinished epochs in one sink."""
 
-    prepared: int = 0  #: it has voted, and doesn't show them: each may hold a prepared transaction
-    unpublished: int = 0  #: of these, decided
+    prepared: int = 0  #: voted, not published: each may hold a prepared transaction
+    unpublished: int = 0  #: of these, committed
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Measures:
 
     pipeline: str
     epochs: Mapping[EpochState, int]  #: every state
-    stuck: int  #: they wait for a person, or for recovery
-    held: int  #: of these, by their audits
+    stuck: int  #: need an operator or recovery
+    held: int  #: of these, held by audits
     holes: int  #: between intervals; at most `report.BRIEF_HOLES`
     oldest_undecided: timedelta | None  #: since its range was frozen
     oldest_unpublished: timedelta | None  #: since it was decided
-    lag: timedelta | None  #: since what every sink shows ends
+    lag: timedelta | None  #: age of the newest data published in all sinks
     verified_through: int
     unproven: bool
     kept_wals: int
@@ -112,7 +112,7 @@ def _of_shown(published: ShownEpoch) -> ShownMeasures:
     return ShownMeasures(published.epoch, published.rows, seconds)
 
 
-#: a sample: values of the labels, and the number
+#: label values and number of a sample
 Samples = Iterator[tuple[tuple[str, ...], float]]
 
 
@@ -137,7 +137,7 @@ def _seconds(age: timedelta | None) -> Samples:
     yield (), age.total_seconds() if age is not None else 0.0
 
 
-#: every metric of a pipeline; how many series there are is bound by the number of pipelines, sinks and outputs
+#: the number of series is bounded by pipelines, sinks and outputs
 GAUGES = (
     Gauge(
         "lockstep_epochs",
@@ -145,47 +145,51 @@ GAUGES = (
         lambda one: (((state.value,), count) for state, count in one.epochs.items()),
         ("state",),
     ),
-    Gauge("lockstep_stuck_epochs", "Epochs that wait for a person or for recovery.", lambda one: _one(one.stuck)),
-    Gauge("lockstep_held_epochs", "Epochs that their audits hold, until a person answers.", lambda one: _one(one.held)),
+    Gauge("lockstep_stuck_epochs", "Epochs that need an operator or recovery.", lambda one: _one(one.stuck)),
+    Gauge("lockstep_held_epochs", "Epochs held by audits until an operator decides.", lambda one: _one(one.held)),
     Gauge("lockstep_holes", "Intervals between the first and the last without an epoch.", lambda one: _one(one.holes)),
     Gauge(
         "lockstep_oldest_undecided_seconds",
-        "Age of the oldest epoch that isn't decided, since its range was frozen; 0: there is none.",
+        "Age of the oldest undecided epoch, since its range was frozen; 0 if there is none.",
         lambda one: _seconds(one.oldest_undecided),
     ),
     Gauge(
         "lockstep_oldest_unpublished_seconds",
-        "Age of the oldest decision that not every sink shows; 0: there is none.",
+        "Age of the oldest committed epoch that is not published in every sink; 0 if there is none.",
         lambda one: _seconds(one.oldest_unpublished),
     ),
     Gauge(
         "lockstep_lag_seconds",
-        "How long ago that ends which every sink shows.",
+        "Age of the newest data that is visible in all sinks.",
         lambda one: _one(one.lag.total_seconds() if one.lag is not None else None),
     ),
     Gauge(
         "lockstep_unproven",
-        "1: a sink may not show what was sealed, and `lockstep status` says which.",
+        "1 if a sink's rows are not proven to be the sealed ones; see `lockstep status`.",
         lambda one: _one(one.unproven),
     ),
-    Gauge("lockstep_verified_epoch", "No epoch up to this one is unproven.", lambda one: _one(one.verified_through)),
-    Gauge("lockstep_kept_wals", "WALs that have stayed after cleanup.", lambda one: _one(one.kept_wals)),
-    Gauge("lockstep_kept_wal_bytes", "What these take in staging.", lambda one: _one(one.kept_bytes)),
+    Gauge(
+        "lockstep_verified_epoch",
+        "Every epoch up to this one is verified in every sink.",
+        lambda one: _one(one.verified_through),
+    ),
+    Gauge("lockstep_kept_wals", "WALs retained after cleanup.", lambda one: _one(one.kept_wals)),
+    Gauge("lockstep_kept_wal_bytes", "Bytes of retained WALs in staging.", lambda one: _one(one.kept_bytes)),
     Gauge(
         "lockstep_sink_prepared_epochs",
-        "Epochs that a sink has voted for and doesn't show: each may hold a prepared transaction.",
+        "Epochs that a sink has voted for but not published; each may hold a prepared transaction.",
         lambda one: (((name,), sink.prepared) for name, sink in one.sinks.items()),
         ("sink",),
     ),
     Gauge(
         "lockstep_sink_unpublished_epochs",
-        "Decided epochs that a sink doesn't show.",
+        "Committed epochs that a sink has not published.",
         lambda one: (((name,), sink.unpublished) for name, sink in one.sinks.items()),
         ("sink",),
     ),
     Gauge(
         "lockstep_shown_epoch",
-        "Number of the newest epoch that every sink shows.",
+        "Number of the newest epoch published in every sink.",
         lambda one: _one(one.shown.epoch if one.shown else None),
     ),
     Gauge(
@@ -196,7 +200,7 @@ GAUGES = (
     ),
     Gauge(
         "lockstep_shown_epoch_seconds",
-        "How long that epoch took to each state, from the one before it.",
+        "Time that epoch took to each state, from the preceding one.",
         lambda one: (((state.value,), took) for state, took in one.shown.seconds.items()) if one.shown else iter(()),
         ("state",),
     ),

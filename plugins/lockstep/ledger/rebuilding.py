@@ -1,4 +1,4 @@
-"""A lost ledger, made anew: epochs that sinks show come in by the arrows that they once took, in one transaction."""
+"""Rebuilding a lost ledger: inserts epochs found in sinks through the regular transitions, in one transaction."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from lockstep.ledger._connection import Transaction, connect_as_owner, require_s
 from lockstep.states import Role
 
 T = TypeVar("T")
-#: Tokens between the largest that one pipeline is known by and the next one given out: other pipelines of the lost
-#: ledger had some of them, and come in later.
+#: Tokens skipped above the largest known one: other pipelines of the lost ledger, rebuilt later, may have used them.
 MARGIN = 100_000
-_AT_ONCE = 5_000  #: epochs, or tokens, of one statement: a parameter has 1 GB at most, a statement a minute
+_AT_ONCE = 5_000  #: epochs or tokens per statement: limited by parameter size (1 GB) and statement_timeout
 _REFUSED = "this role may not set the ledger's id to the lost one ({}): rebuild as the owner of the ledger's schema"
 
 
@@ -38,11 +37,11 @@ class RebuiltEpoch:
     votes: Mapping[str, Vote]
     shown: frozenset[str]
     tokens: tuple[int, ...]
-    cleaned: bool  #: nothing of it is in staging any more, or what is was kept
+    cleaned: bool  #: staging has no files of it, or a retained WAL
     planned_at: datetime | None = None
     claims: Mapping[str, Sequence[Claim]] = field(default_factory=dict)
-    generation: Generation | None = None  #: None: the original of its range
-    kept: tuple[str, int] | None = None  #: folder and bytes of the WAL that has stayed, of one that was replaced
+    generation: Generation | None = None  #: None: generation 0
+    kept: tuple[str, int] | None = None  #: folder and bytes of the retained WAL of a replaced epoch
 
     @property
     def published(self) -> bool:
@@ -80,7 +79,7 @@ def write_epochs(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch],
     by_generation: dict[int, list[RebuiltEpoch]] = {}
     for epoch in epochs:
         by_generation.setdefault(epoch.generation.number if epoch.generation else 0, []).append(epoch)
-    for _, generation in sorted(by_generation.items()):  # each takes the place of one that is cleaned up
+    for _, generation in sorted(by_generation.items()):  # each replaces a cleaned epoch of the previous one
         for part in _divide(generation):
             _write(tx, pipeline, part)
     for epoch in epochs:

@@ -1,4 +1,4 @@
-"""What `lockstep status` tells: each pipeline's epochs, and what is stuck and why. It only reads."""
+"""Reports for `lockstep status`: each pipeline's epochs, and why some are stuck. Read-only."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lockstep.observability import suggestions
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
 PATIENCE = timedelta(minutes=5)
-YOUNGEST = 20  #: epochs of a pipeline that are shown beside the unfinished ones, unless somebody says how many
-SHOWN = 1000  #: of many pipelines no more than so many in all, one of each at least: what is shown is what it costs
-BRIEF_HOLES = 101  #: of a pipeline, where somebody wants it brief
+YOUNGEST = 20  #: default number of epochs listed in addition to unfinished ones
+SHOWN = 1000  #: limit for all pipelines together, at least one of each
+BRIEF_HOLES = 101  #: limit in a brief report
 _NO_PLAN = Plan({}, {}).to_json()
-_AT_ONCE = 5000  #: epochs of one question: their plans are in memory at a time
+_AT_ONCE = 5000  #: epochs per query, whose plans are held in memory
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,19 @@ class EpochStatus:
     epoch: Epoch
     age: timedelta  #: since the last change of state or attempt
     attempt_age: timedelta
-    run: str | None  #: whose attempt it is: run id of dag id
+    run: str | None  #: owner of the attempt: run id of dag id
     leased: bool
     participants: tuple[Participant, ...]
     stuck: str | None
-    attempts: int = 0  #: how often a `begin` has opened one; its tokens are for programs
-    last_run: RunKey | None = None  #: the last one whose `begin` came to this epoch
-    late: tuple[str, ...] = ()  #: files that came for its interval after it was decided; the ledger can't know them
-    changed: tuple[ChangedFile, ...] = ()  #: files that are no longer what it read; nor can it know these
-    #: by source, what its rows waited for when it was planned; only the source can tell
+    attempts: int = 0  #: number of attempts opened by `begin`
+    last_run: RunKey | None = None  #: the last run that began this epoch
+    late: tuple[str, ...] = ()  #: files of its interval that arrived after the decision; unknown to the ledger
+    changed: tuple[ChangedFile, ...] = ()  #: files that changed since they were read; unknown to the ledger
+    #: by source, what held rows back when it was planned; reported by the source
     held_back: Mapping[str, str] = field(default_factory=dict)
-    finished: tuple[str, ...] = ()  #: sources that it has read to their end; only they can tell
+    finished: tuple[str, ...] = ()  #: sources read to their end; reported by the source
     verdict: Verdict | None = None  #: of its audits
-    redefined: tuple[str, ...] = ()  #: sinks and sources that the pipeline's newest epoch has otherwise
+    redefined: tuple[str, ...] = ()  #: sinks and sources whose definition changed since
 
     @property
     def held(self) -> bool:
@@ -105,12 +105,12 @@ class PipelineStatus:
     last_epoch: int
     counts: Mapping[EpochState, int]
     holes: tuple[Interval, ...]
-    epochs: tuple[EpochStatus, ...]  #: the unfinished ones and the youngest, highest number first
-    forgotten: str | None = None  #: when, by whom and why it was forgotten
-    kept: KeptWals | None = None  #: the WALs that have stayed after cleanup, if any
+    epochs: tuple[EpochStatus, ...]  #: unfinished and newest ones, highest number first
+    forgotten: str | None = None  #: time, actor and reason of forgetting
+    kept: KeptWals | None = None  #: retained WALs, if any
     verified_through: int = 0
     unproven: Unproven | None = None
-    shown: Shown | None = None  #: None: nothing yet
+    shown: Shown | None = None  #: None: no published epoch
 
     @property
     def stuck(self) -> tuple[EpochStatus, ...]:
@@ -150,7 +150,7 @@ class HistoryEntry:
     role: str
     actor: str
     reason: str | None
-    ordinal: int | None = None  #: the how-manieth attempt `attempt` is; None for one that is nobody's
+    ordinal: int | None = None  #: ordinal of `attempt` among those opened by begin; None for others
 
 
 class Report(LedgerReader):

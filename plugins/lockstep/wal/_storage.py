@@ -62,11 +62,11 @@ class ReadableFile(Protocol):
 class Storage(Protocol):
     """The file operations of `Staging`. Each raises OSError, or `StagingRefused` for a path outside the root."""
 
-    options: str  #: query of the URI by which it was found, such as `endpoint_override=…`; free of secrets
+    options: str  #: options of the URI, such as `endpoint_override=…`; free of secrets
 
-    removes_empty_only: bool  #: whether `remove_folder` looks and removes in one step
-    shows_files_whole: bool  #: whether looking often costs nothing, and a file that a job shows is complete
-    etags_prove: bool  #: whether bytes that have an etag can never be others, whoever does what
+    removes_empty_only: bool  #: whether `remove_folder` checks and removes atomically
+    shows_files_whole: bool  #: whether polling is cheap, and visible files are complete
+    etags_prove: bool  #: whether equal etags prove equal bytes
 
     def uri_of(self, path: str) -> str:
         """Absolute URI of `path` for Hadoop: not percent-encoded, without secrets."""
@@ -158,7 +158,7 @@ def tree(storage: Storage, folder: str) -> list[Entry]:
     entries = []
     for entry in plain_children(storage, folder):
         if entry.kind is Kind.FOLDER:
-            with suppress(FileNotFoundError):  # somebody else deletes here too
+            with suppress(FileNotFoundError):  # concurrent deletion
                 entries += tree(storage, entry.path)
         entries.append(entry)
     return entries
@@ -222,5 +222,5 @@ def move_files(storage: Storage, source: str, target: str) -> None:
         entries = tree(storage, source)
     for entry in entries:
         if entry.kind is Kind.FILE:
-            with suppress(FileNotFoundError):  # another cleanup has moved it
+            with suppress(FileNotFoundError):  # moved by a concurrent cleanup
                 storage.move(entry.path, target + entry.path.removeprefix(source))

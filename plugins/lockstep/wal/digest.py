@@ -5,8 +5,8 @@ the sum of the lanes over all rows modulo 2**64: it depends neither on the order
 into batches, and partial digests can be merged.
 
 It finds corruption, loss, duplication and values that moved between rows. It is not made against an adversary: its
-constants are public and sums can be solved; the sha256 of each WAL file in the manifest is for that. A row that stands
-2**k times weighs k bits less; compare the row count beside the digest.
+constants are public and sums can be solved; the sha256 of each WAL file in the manifest is for that. A row that occurs
+2**k times weighs k bits less; compare the row count in addition to the digest.
 
 What is hashed is the value, not how Arrow stores it. Values are alike within one class:
 
@@ -52,7 +52,7 @@ U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 Lanes = tuple[U64, U64]  #: two hashes for each value; own, writable arrays
 
-SLICE = 1 << 15  # rows, words or elements at a time: what is at hand stays in the processor's cache
+SLICE = 1 << 15  # rows, words or elements at a time, to stay in the processor's cache
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S32 = np.uint64(27), np.uint64(30), np.uint64(32)
@@ -231,7 +231,7 @@ class _Bytes:
         raw = np.frombuffer(array.buffers()[1], self.offset_type, len(array) + 1, array.offset * item)
         offsets = raw.astype(np.int64)
         valid, length = valid_of(array), np.diff(offsets)
-        return offsets[:-1], length if valid is None else length * valid  # bytes may stand under a null
+        return offsets[:-1], length if valid is None else length * valid  # there may be bytes under a null
 
     @staticmethod
     def _short(data: npt.NDArray[np.uint8], begin: I64, length: I64) -> Lanes:
@@ -258,7 +258,7 @@ class _List:
 
     def lanes(self, array: pa.Array) -> Lanes:
         length = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-        flat = array.flatten()  # leaves out what stands under nulls, outside a slice and, in views, in no list
+        flat = array.flatten()  # omits values under nulls, outside a slice and, in views, outside all lists
 
         def items(block: Block) -> Lanes:
             return self.item.lanes(flat.slice(block.low, block.high - block.low))
@@ -426,13 +426,13 @@ def _instants(dtype: Any, factor: int) -> Callable[[pa.Array], U64]:
     def words(array: pa.Array) -> U64:
         values = values_of(array, dtype).astype(np.int64)
         fits = (values <= limit) & (values >= -limit)
-        # what has no microseconds keeps all its bits: a product that wraps would lose some
+        # values out of range keep all bits: an overflowing product would lose some
         return np.where(fits, values * factor, values ^ BEYOND).view(np.uint64)
 
     return words
 
 
-DIGEST_VERSION = 1  #: stands in every manifest; a change of any digest below is a new version
+DIGEST_VERSION = 1  #: part of every manifest; changes with any digest below
 
 _WRAP = (1 << 64) - 1
 
@@ -446,7 +446,7 @@ class RowDigest:
     def __init__(self, schema: pa.Schema) -> None:
         self.rows = 0
         self._sums = (0, 0)
-        self._schema, self._row = schema, row_of(schema)  # as the rows came last: encoding and order may vary
+        self._schema, self._row = schema, row_of(schema)  # of the last batch: encoding and order may vary
 
     def of_others(self, rows: int, hexdigest: str) -> RowDigest:
         """Digest over the same columns with `rows` rows and this `hexdigest`. Raises ValueError for an invalid

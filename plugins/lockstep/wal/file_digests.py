@@ -25,7 +25,7 @@ from lockstep.wal.file_facts import FileFacts, Leaves, leaves_of
 from lockstep.wal.manifest import WalFile, bare
 from lockstep.wal.parquet import Fingerprint, ParquetRows, fingerprint
 
-LEAST_BYTES = 1 << 20  #: of a file that is digested early: a smaller one takes no longer afterwards
+MIN_BYTES = 1 << 20  #: of files digested early: smaller ones are as fast later
 POLL_SECONDS = 0.05
 _log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class DigestedFile:
     rows: int
     digest: RowDigest
     least: int | None = None
-    facts: FileFacts | None = None  #: of a file at home
+    facts: FileFacts | None = None  #: in table staging
 
 
 def digest_file(
@@ -65,7 +65,7 @@ def digest_file(
                 if min_column is not None:
                     minima.append(pc.min(batch.column(min_column).cast(pa.int64())).as_py())
     except WalCorrupt as error:
-        raise StageFailed(str(error)) from error  # nothing is sealed yet: another execution may do better
+        raise StageFailed(str(error)) from error  # not sealed yet: another execution may succeed
     if digest.rows != rows.rows:
         raise StageFailed(f"{path}: its footer counts {rows.rows} rows, it holds {digest.rows}")
     smallest = min((value for value in minima if value is not None), default=None)
@@ -114,7 +114,7 @@ class EarlyDigests:
         try:
             content = fingerprint(storage, path)
             future.set_result((content.sha256, digest_file(storage, path, content)))
-        except BaseException as error:  # whoever waits for it must not wait for ever
+        except BaseException as error:  # unblocks waiting threads
             _log.debug("%s is digested by the seal: %s", path, error)
             future.set_exception(error)
 
@@ -158,8 +158,8 @@ def _size(storage: Storage, path: str) -> int:
 
 
 def _unseen(storage: Storage, folder: str, early: EarlyDigests) -> list[str]:
-    with suppress(Exception):  # the folder isn't there yet, or isn't what it should be: the seal says so
-        return [path for path in finished_files(storage, folder, LEAST_BYTES) if not early.contains(path)]
+    with suppress(Exception):  # missing or invalid folders are reported by the seal
+        return [path for path in finished_files(storage, folder, MIN_BYTES) if not early.contains(path)]
     return []
 
 
@@ -173,7 +173,7 @@ class Place:
     output: str
     storage: str
     folder: str
-    epoch: EpochColumn | None = None  #: of an output that a table adopts
+    epoch: EpochColumn | None = None  #: of an output in table staging
 
 
 @dataclass(frozen=True)

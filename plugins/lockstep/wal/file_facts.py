@@ -1,6 +1,6 @@
-"""What the footer of a sealed Parquet file says of its columns: all that a table needs to know to adopt it.
+"""Column facts from the footer of a sealed Parquet file, which a table needs to adopt it.
 
-The seal notes it in the manifest, so that nobody has to open the files again, however many and large they are.
+The seal stores them next to the manifest, so that adoption opens no file.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 
 from lockstep.epoch import Json
 
-NULLS = b"lockstep.nulls"  #: of a footer's metadata: nulls of top-level columns without statistics, by name
-LONGEST = 256  #: characters or bytes of a bound, beyond which only as many are kept as tell it from the other bound
-Leaves: TypeAlias = tuple[tuple[pa.DataType, bool], ...]  #: type, and whether it is part of another one
+NULLS = b"lockstep.nulls"  #: footer metadata: null counts of top-level columns without statistics, by name
+LONGEST = 256  #: characters or bytes of a bound; longer ones are truncated where the two bounds differ
+Leaves: TypeAlias = tuple[tuple[pa.DataType, bool], ...]  #: type, and whether it is nested
 _FIELD_ID = b"PARQUET:field_id"
 _FIRST = datetime(1970, 1, 1)
 
@@ -36,7 +36,7 @@ class ColumnFacts:
     values of `type`.
     """
 
-    path: str  #: as Parquet has it: names with '.' between them
+    path: str  #: Parquet's dotted path
     type: pa.DataType
     nested: bool
     bytes: int  #: compressed
@@ -59,7 +59,7 @@ class FileFacts:
     rows: int
     columns: tuple[ColumnFacts, ...]
     offsets: tuple[int, ...]
-    int96: tuple[str, ...] = ()  #: paths of columns with timestamps that many readers don't know
+    int96: tuple[str, ...] = ()  #: paths of INT96 timestamps, which many readers don't support
 
     @classmethod
     def of(cls, footer: pq.FileMetaData) -> FileFacts:
@@ -215,7 +215,7 @@ def _bounds_from_json(type: pa.DataType, least: Json, *greatest: Json) -> tuple[
 
 def _bound_to_json(value: Any) -> Json:
     match value:
-        case datetime():  # before date, which it is, too
+        case datetime():  # before date, its base class
             moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
             return (moment - _FIRST) // timedelta(microseconds=1)
         case date() | time():

@@ -192,8 +192,8 @@ class WalFile:
     bytes: int
     rows: int
     sha256: str
-    etag: str | None = None  #: what the storage calls these very bytes; of files at home
-    facts: FileFacts | None = None  #: of files at home, see `Manifest.facts`
+    etag: str | None = None  #: of these bytes; in table staging
+    facts: FileFacts | None = None  #: in table staging, see `Manifest.facts`
 
     def __post_init__(self) -> None:
         if not FILE_NAME.fullmatch(self.path):
@@ -273,9 +273,9 @@ class Manifest:
     sources: Mapping[str, SourceCount]
     digest_version: int
     state: SealedState | None = None
-    balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: counts that were compared, by name
+    balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: compared counts, by name
     facts: str | None = None
-    quarantined: Mapping[str, Quarantined] = field(default_factory=dict)  #: by output whose rows audits may send there
+    quarantined: Mapping[str, Quarantined] = field(default_factory=dict)  #: by output whose rows audits may quarantine
     rows_in: str | None = None
     _bytes: bytes = field(init=False, repr=False, compare=False)
 
@@ -303,7 +303,7 @@ class Manifest:
             raise WalCorrupt(f"the manifest can't be parsed: {type(error).__name__}: {error}") from error
         if version != MANIFEST_FORMAT:
             raise FormatUnknown(f"manifest has format {version!r}, this Lockstep reads {MANIFEST_FORMAT}: upgrade it")
-        object.__setattr__(manifest, "_bytes", data)  # another pyarrow may serialize the schema in other bytes
+        object.__setattr__(manifest, "_bytes", data)  # other versions of pyarrow may serialize the schema differently
         return manifest
 
     def summary(self) -> Json:

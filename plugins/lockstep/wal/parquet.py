@@ -39,7 +39,7 @@ class Fingerprint:
     size: int
     sha256: str
     chunks: tuple[bytes, ...] = field(repr=False)  #: sha256 of each 256 kB; empty if `content` is there
-    content: bytes | None = field(repr=False)  #: all of it, of a small file
+    content: bytes | None = field(repr=False)  #: complete, of a small file
 
 
 def fingerprint(storage: Storage, path: str, fresh: bool = False) -> Fingerprint:
@@ -96,7 +96,7 @@ class ParquetRows:
 
         `only`: names of the columns of `schema` if they are not the first ones; others aren't parsed.
         """
-        parsed = None if only is None or any("." in name for name in only) else list(only)  # a dot is a path to Arrow
+        parsed = None if only is None or any("." in name for name in only) else list(only)  # Arrow takes dots as paths
         with _parsing(self._path):
             groups = range(self.footer.num_row_groups)
             size: int = sum(self.footer.row_group(group).total_byte_size for group in groups)
@@ -122,7 +122,7 @@ class ParquetRows:
         self.close()
 
 
-class _parsing:  # a context manager that reads as a verb; not a generator: it runs once a batch
+class _parsing:  # no generator: entered once per batch
     """Converts Arrow's errors on verified bytes to `WalCorrupt`: the file was sealed corrupt."""
 
     def __init__(self, path: str) -> None:

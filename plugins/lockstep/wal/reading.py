@@ -68,7 +68,7 @@ class SealedWal:
         path, sha256 = f"{self.folder}/{FACTS}", self.manifest.facts or ""
         try:
             return NotedFacts(path, _read(self.storage, path, fresh=False), sha256)
-        except WalCorrupt:  # a stale page of a network file system looks like this
+        except WalCorrupt:  # may be a stale page of a network file system
             return NotedFacts(path, _read(self.storage, path, fresh=True), sha256)
 
     def _facts_of(self, output: OutputManifest) -> Mapping[str, FileFacts]:
@@ -245,7 +245,7 @@ def verify_file(storage: Storage, path: str, size: int, sha256: str) -> Fingerpr
     """Fingerprint of the file. Raises `WalCorrupt` unless size and sha256 match."""
     try:
         return _hash_file(storage, path, size, sha256, fresh=False)
-    except WalCorrupt:  # a stale page of a network file system looks like this
+    except WalCorrupt:  # may be a stale page of a network file system
         return _hash_file(storage, path, size, sha256, fresh=True)
 
 
@@ -341,6 +341,6 @@ def read_sealed(sealed: Sealed, columns: Sequence[str], batches: Iterator[pa.Rec
 def _read_digests(place: Place, name: str) -> tuple[str | None, str | None]:
     try:
         digests = FileDigests([read_file_digest(storage_at(place.storage), place, name)])
-    except Exception as error:  # the task reads the file then, and says what is wrong with it
+    except Exception as error:  # the task then reads the file and reports the error
         return None, f"{place.folder}/{name}: {type(error).__name__}: {error}"
     return json.dumps(digests.to_json()), None

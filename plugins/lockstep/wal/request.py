@@ -37,7 +37,7 @@ from lockstep.wal.table_staging import TableStaging
 REQUEST = "_request.json"
 RESULT = "_result.json"
 ERROR = "_error.json"
-JOB = "_job.json"  #: the handle of a job that was left to itself, written by the task
+JOB = "_job.json"  #: handle of a detached job, written by the task
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,11 @@ class StageRequest:
     sources: Mapping[str, SourceRange]
     timestamp: datetime  #: when the epoch was planned: the same in every attempt
     interval: Interval | None = None
-    state: StateRequest | None = None  #: of a pipeline that has state
+    state: StateRequest | None = None  #: of a pipeline with state
     homes: Mapping[str, TableStagingRequest] = field(default_factory=dict)  #: by output
-    conserved: tuple[str, ...] = ()  #: outputs of which audits tell whether rows were conserved
-    quarantine: tuple[Json, ...] = ()  #: audits by which rows leave an output before the seal, as the plan froze them
-    task_seals: int | None = None  #: bytes of all outputs up to which the task reads them; None: however many
+    conserved: tuple[str, ...] = ()  #: outputs with conservation audits
+    quarantine: tuple[Json, ...] = ()  #: planned audits that quarantine rows before the seal
+    task_seals: int | None = None  #: bytes of all outputs up to which the task reads them; None: unlimited
 
     def to_json(self) -> Json:
         return {
@@ -166,8 +166,8 @@ class StageResult:
     code_version: str
     state: Mapping[str, WrittenState] = field(default_factory=dict)
     balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    files: FileDigests | None = None  #: what executors have read of them; in a file of its own
-    quarantined: Mapping[str, QuarantineCount] = field(default_factory=dict)  #: by output that has such audits
+    files: FileDigests | None = None  #: digests of executors, in a separate file
+    quarantined: Mapping[str, QuarantineCount] = field(default_factory=dict)  #: by output with such audits
 
     def to_json(self) -> Json:
         return {
@@ -271,7 +271,7 @@ def from_hadoop_uri(uri: str, options: str) -> str:
 
 
 _THREADS = 4
-#: By which Spark's readers know that no date or time in the file is to be moved to another calendar.
+#: Tells Spark's readers not to rebase dates and times to another calendar.
 _WRITER = {"org.apache.spark.version": "4.2.0"}
 
 

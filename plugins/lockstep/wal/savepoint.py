@@ -1,7 +1,7 @@
-"""A savepoint: the positions one epoch was read up to, with its state if it has any, in a folder of its own.
+"""Savepoints: the source positions after one epoch and its state, in a separate folder.
 
-What Flink calls a savepoint in canonical form: a full copy that depends on nothing else. Whoever starts a pipeline from
-it goes on where that epoch ended. `<folder>/_savepoint.json` is written last; without it a folder is none.
+Like Flink's canonical savepoints, a savepoint is a full copy without dependencies. A pipeline started from it continues
+after that epoch. `<folder>/_savepoint.json` is written last; a folder without it is no savepoint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lockstep.wal.storages import storage_at
 
 SAVEPOINT_FORMAT = 1
 NAME = "_savepoint.json"
-START = 0  #: the number that stands for an epoch before the first; also its token
+START = 0  #: number and token of an epoch before the first
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
-"""Staging: where WALs live. `<deployment>/<pipeline>/epoch=<id>/<token>/<output>/part-*.parquet` and `_manifest.json`.
+"""Staging of WALs: `<deployment>/<pipeline>/epoch=<id>/<token>/<output>/part-*.parquet` and `_manifest.json`.
 
-Each execution has a folder of its own, and only the one whose manifest the ledger knows by hash is a WAL; the others
-are rubbish, whatever they hold. What is kept for good stands beside the epochs, in `manifests/`, `quarantine/` and
-`audits/`, and what each epoch hands to the next in `state/`.
+Each execution has its own folder. Only the folder whose manifest hash is in the ledger is a WAL; others are garbage.
+Archives are in `manifests/`, `quarantine/` and `audits/` next to the epochs, keyed state is in `state/`.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ class Staging:
     def create(self, folder: str) -> None:
         """Create an execution's folder, exclusively and durably. Raises `StagingRefused` if it exists."""
         _parse(folder)
-        for _ in range(3):  # the sweeper may remove the empty epoch=<id> between two steps
+        for _ in range(3):  # a sweep may remove the empty epoch=<id> meanwhile
             with naming_errors("create", folder), suppress(FileNotFoundError):
                 try:
                     return self._storage.make_folder(folder)
@@ -485,7 +484,7 @@ class Staging:
         with naming_errors("archive", wal):
             with suppress(FileNotFoundError):
                 self._storage.replace(_manifest_path(deployment, pipeline, epoch), self._bytes(f"{wal}/{MANIFEST}"))
-            if rows not in (None, wal):  # other files may have the same rows
+            if rows not in (None, wal):  # the archived quarantine belongs to this manifest
                 with suppress(FileNotFoundError):
                     self._storage.replace(f"{archived}/{MANIFEST}", self._bytes(f"{rows}/{MANIFEST}"))
             move_files(self._storage, f"{rows or wal}/{QUARANTINE}", archived)

@@ -1,9 +1,8 @@
-"""Where keyed state is staged: beside the epochs, so that cleanup never takes it along with a WAL.
+"""Staging of keyed state, outside the epochs' folders, so that cleanup doesn't delete it with a WAL.
 
 `<deployment>/<pipeline>/state/epoch=<id>/<token>/<state>/lockstep_bucket=<n>/part-*.parquet`. An execution writes the
-buckets it touched; its manifest names those, and the files of older epochs that hold the others. A file goes when no
-manifest that is kept names it any more. One that is gone, or due to go, is never counted on again: what takes the place
-of other epochs has copies of its own.
+changed buckets; its manifest lists them and the files of older epochs for the other buckets. A file is deleted when no
+kept manifest lists it. Deleted or expiring files are never referenced again: an epoch that replaces others has copies.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from lockstep.wal.reading import verify_file
 from lockstep.wal.sealing import list_files, seal_files, sync_folders
 
 STATE = "state"
-BUCKET = "lockstep_bucket"  #: the column by which Spark cuts state into folders
+BUCKET = "lockstep_bucket"  #: the column by which Spark partitions state
 _NUMBER = "(0|[1-9][0-9]{0,17})"
 _EPOCH = re.compile(f"epoch={_NUMBER}")
 _TOKEN = re.compile(_NUMBER)
@@ -174,7 +173,7 @@ class StateStaging:
 
     def _copied(self, of: StateExecution, name: str, files: Iterable[StateFile]) -> list[StateFile]:
         def copied(file: StateFile) -> StateFile:
-            copy = replace(file, epoch=of.epoch, token=of.token)  # all of a bucket were one execution's
+            copy = replace(file, epoch=of.epoch, token=of.token)  # one execution wrote all files of a bucket
             content, path = read_checked(self.storage, self.path_of(name, file), file), self.path_of(name, copy)
             with naming_errors("write", path):
                 self.storage.replace(path, content)
@@ -246,7 +245,7 @@ class StateStaging:
             with suppress(FileNotFoundError):
                 entries = [*tree(self.storage, execution.folder), Entry(execution.folder, Kind.FOLDER)]
             for entry in entries:
-                with suppress(FileNotFoundError):  # an object store's folder goes with its last file
+                with suppress(FileNotFoundError):  # on an object store, a folder vanishes with its last file
                     if entry.path in live or (entry.kind is Kind.FOLDER and self.storage.children(entry.path)):
                         continue
                     delete_entry(self.storage, entry.path, entry.kind, before, after)

@@ -28,7 +28,7 @@ class LocalStorage:
 
     removes_empty_only = True
     shows_files_whole = True
-    etags_prove = False  # two writes within one tick of its clock have one time
+    etags_prove = False  # two writes within one clock tick have the same time
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -53,7 +53,7 @@ class LocalStorage:
         with os.scandir(self._locate(folder)) as entries:
             for entry in entries:
                 if entry.is_file(follow_symlinks=False):
-                    with suppress(FileNotFoundError):  # a draft of another process, which is linked and gone by now
+                    with suppress(FileNotFoundError):  # a temporary file of another process
                         stamps[entry.name] = _stamp(entry.stat())
         return stamps
 
@@ -69,7 +69,7 @@ class LocalStorage:
     def create(self, path: str, data: bytes) -> None:
         target = self._locate(path)
         with _draft(target, data) as draft:
-            os.link(draft, target)  # a rename would take the place of a file that is there
+            os.link(draft, target)  # a rename would replace an existing file
         _sync(target.parent)
 
     def put(self, path: str, data: bytes) -> None:
@@ -79,7 +79,7 @@ class LocalStorage:
         try:
             with draft.open("xb") as file:
                 file.write(data)
-            os.link(draft, target)  # whole from the first look on
+            os.link(draft, target)  # visible only when complete
         finally:
             draft.unlink(missing_ok=True)
 
@@ -165,7 +165,7 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-_FOLDER = ".folder"  #: an object that makes a folder of ours exist, and whose condition makes it exist once
+_FOLDER = ".folder"  #: marker object of a folder, created conditionally
 
 
 class ObjectStorage:
@@ -200,7 +200,7 @@ class ObjectStorage:
 
     def children(self, folder: str) -> list[Entry]:
         listed = self._store.children(_checked(folder))
-        # some servers go on to list a folder when nothing is below it any more
+        # some servers still list emptied folders
         folders = [Entry(path, Kind.FOLDER) for path in listed.folders if self._store.has_folder(path)]
         files = [Entry(item.path, Kind.FILE) for item in listed.objects if item.path != join(folder, _FOLDER)]
         if not folders and not listed.objects and not listed.marked:
@@ -264,7 +264,7 @@ class HdfsStorage:
 
     removes_empty_only = True
     shows_files_whole = False
-    etags_prove = False  # two writes within a millisecond have one time
+    etags_prove = False  # two writes within a millisecond have the same time
 
     def __init__(self, files: HdfsFileSystem, address: HdfsAddress) -> None:
         self._files, self._address = files, address
@@ -356,7 +356,7 @@ def storage_at(uri: str) -> Storage:
     """Storage for a URI or absolute path. Raises `StagingRefused` for a malformed URI or one with credentials."""
     try:
         parts = urlsplit(uri)
-    except ValueError:  # its text may repeat a piece of a login
+    except ValueError:  # the error may contain part of a credential
         raise StagingRefused(f"the staging URI can't be understood; {_EXPECTED}") from None
     if parts.username or parts.password or (parts.scheme not in ("", "file") and "@" in uri):
         raise StagingRefused("the staging URI contains credentials: provide them through the environment")
@@ -369,6 +369,6 @@ def storage_at(uri: str) -> Storage:
         raise StagingRefused(str(error)) from error
     path = Path(unquote(parts.path) if parts.scheme else uri)
     if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost") or not path.is_absolute():
-        place = uri.partition("?")[0]  # what follows may be a secret
+        place = uri.partition("?")[0]  # the rest may contain a secret
         raise StagingRefused(f"staging {place!r} is no absolute path; {_EXPECTED}")
     return LocalStorage(path)
