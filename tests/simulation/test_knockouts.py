@@ -195,7 +195,7 @@ def kept_wals_let_go_of_unasked(patch: pytest.MonkeyPatch) -> None:
         return RetainedWal(epoch.id, epoch.wal or "", 0, epoch.planned_at, expired_at=epoch.planned_at)
 
     real = Ledger.decide_retention
-    patch.setattr(Ledger, "choose_wal", decide_retention)
+    patch.setattr(Ledger, "decide_retention", decide_retention)
 
 
 @bug(seed=15, restates=True)
