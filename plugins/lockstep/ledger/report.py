@@ -261,7 +261,12 @@ class Report(LedgerReader):
     def shown_epochs(self, epochs: Mapping[str, int]) -> dict[str, ShownEpoch]:
         """By pipeline, the given epoch with its rows and transition times."""
         rows = self._find_all("list_epoch_times", pipelines=list(epochs), epochs=list(epochs.values()))
-        return {row["pipeline"]: _shown_epoch(row) for row in rows}
+        published = {}
+        for row in rows:
+            came = {state: row[state] for state in EpochState if row.get(state) is not None}
+            sinks = tuple(row["sinks"] or ())
+            published[row["pipeline"]] = ShownEpoch(row["epoch"], row["rows"] or {}, sinks, came)
+        return published
 
     def _pipelines(
         self,
@@ -276,29 +281,35 @@ class Report(LedgerReader):
         names = [row["name"] for row in rows]
         counts = _by_pipeline(self._find_all("count_states", pipelines=names))
         intervals = [row["name"] for row in rows if row["keyed_by"] == KeyedBy.INTERVAL]
-        holes = _by_pipeline(
+        gaps = _by_pipeline(
             self._find_all("find_gaps", pipelines=intervals, limit=BRIEF_HOLES if brief else None) if intervals else []
         )
         verified = {row["pipeline"]: row for row in self._find_all("find_verified", pipelines=names)}
         retained = {row.pop("pipeline"): row for row in self._find_all("count_retained_wals", pipelines=names)}
         freshness = {row["pipeline"]: row for row in self._find_all("list_freshness", pipelines=names)}
         epochs = self._epochs(names, limit, max_wait, before, unfinished, brief)
-        return [
-            PipelineStatus(
-                row["name"],
+        statuses = []
+        for row in rows:
+            name = row["name"]
+            blocker, newest = verified[name], freshness.get(name)
+            unproven = None
+            if blocker["unproven"] is not None:
+                unproven = Unproven(blocker["epoch"], blocker["sink"], blocker["unproven"])
+            status = PipelineStatus(
+                name,
                 KeyedBy(row["keyed_by"]),
                 row["last_epoch"],
-                {EpochState(count["state"]): int(count["epochs"]) for count in counts.get(row["name"], ())},
-                tuple(Interval(hole["start"], hole["end"]) for hole in holes.get(row["name"], ())),
-                epochs.get(row["name"], ()),
+                {EpochState(count["state"]): int(count["epochs"]) for count in counts.get(name, ())},
+                tuple(Interval(gap["start"], gap["end"]) for gap in gaps.get(name, ())),
+                epochs.get(name, ()),
                 guards.describe_forgetting(row) if row["forgotten_at"] is not None else None,
-                KeptWals(**retained[row["name"]]) if row["name"] in retained else None,
-                verified[row["name"]]["through"],
-                _to_unproven(verified[row["name"]]),
-                _to_shown(freshness.get(row["name"])),
+                KeptWals(**retained[name]) if name in retained else None,
+                blocker["through"],
+                unproven,
+                Shown(newest["epoch"], newest["lag"]) if newest else None,
             )
-            for row in rows
-        ]
+            statuses.append(status)
+        return statuses
 
     def _epochs(
         self,
@@ -324,24 +335,11 @@ class Report(LedgerReader):
         }
 
 
-def _to_shown(row: Row | None) -> Shown | None:
-    return Shown(row["epoch"], row["lag"]) if row else None
-
-
-def _shown_epoch(row: Row) -> ShownEpoch:
-    came = {state: row[state] for state in EpochState if row.get(state) is not None}
-    return ShownEpoch(row["epoch"], row["rows"] or {}, tuple(row["sinks"] or ()), came)
-
-
 def _by_pipeline(rows: Iterable[Row]) -> dict[str, list[Row]]:
     grouped: dict[str, list[Row]] = {}
     for row in rows:
         grouped.setdefault(row["pipeline"], []).append(row)
     return grouped
-
-
-def _to_unproven(row: Row) -> Unproven | None:
-    return Unproven(row["epoch"], row["sink"], row["unproven"]) if row["unproven"] is not None else None
 
 
 def _status(row: Row, publishers: Sequence[Row], max_wait: timedelta) -> EpochStatus:
