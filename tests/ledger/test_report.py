@@ -363,7 +363,7 @@ def test_an_epoch_that_waits_names_the_one_before(ledger: Ledger, report: Report
     assert "waits for epoch 1, which is planned" in (status(report, CLICKS)[2].stuck or "")
     for epoch in (first, second):
         committed(ledger, epoch)
-    assert "epoch 1 before it is committed" in (status(report, CLICKS)[2].stuck or "")
+    assert "the preceding epoch 1 is committed" in (status(report, CLICKS)[2].stuck or "")
 
 
 # --- what the exporter and Airflow's metrics tell ---

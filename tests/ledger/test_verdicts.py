@@ -181,7 +181,7 @@ def test_status_says_at_once_that_it_is_held_and_what_goes_on(ledger: Ledger, st
     assert found is not None
     [one] = found.epochs
     assert one.leased and one.held and found.trouble and one.verdict == ledger.verdict(FLIGHTS, staged.id)
-    assert one.stuck and one.stuck.startswith("held by some (0 rows, at least 1 expected), and nothing of it is shown")
+    assert one.stuck and one.stuck.startswith("held by some (0 rows, at least 1 expected), and not published")
     other = seal(ledger, planned(ledger, 2))
     judged(ledger, other, HELD)
     ledger.release_epoch(FLIGHTS, staged.id, "looked")

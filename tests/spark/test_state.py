@@ -333,7 +333,7 @@ def test_commit_refuses_state_that_was_not_made_from_the_epoch_before(summing: S
         cursor.execute("ALTER TABLE lockstep.epoch DISABLE TRIGGER guard_state")
         cursor.execute("UPDATE lockstep.epoch SET based_on = %s", ("f" * 64,))
         cursor.execute("ALTER TABLE lockstep.epoch ENABLE TRIGGER guard_state")
-    with pytest.raises(LedgerConflict, match="its state was made from ffff"):
+    with pytest.raises(LedgerConflict, match="its state is based on ffff"):
         summing.decide(first)
     with (
         pytest.raises(psycopg2.Error, match="is not based on that of the preceding epoch"),
