@@ -134,7 +134,7 @@ def update_pipeline(
     if row["keyed_by"] != identity:
         raise InvalidPipeline(
             f"pipeline {pipeline} has {row['keyed_by']} epochs in the ledger, but its sources now "
-            f"require {identity} epochs; rename the pipeline"
+            f"require {identity} epochs; give the pipeline another name"
         )
     if recovery_grace is not None:
         tx.do("set_recovery_grace", pipeline=pipeline, recovery_grace=recovery_grace)
@@ -304,7 +304,7 @@ def _require_once(source: str, claims: Sequence[Claim]) -> None:
     counts = Counter((claim.path, claim.starts) for claim in claims)
     if twice := sorted(path for (path, _), times in counts.items() if times > 1):
         raise SourceClaimed(
-            f"source {source}: its plan contains {', '.join(twice[:3])} more than once and would read it repeatedly: "
+            f"source {source}: its plan claims {', '.join(twice[:3])} more than once and would read it repeatedly: "
             "correct the source"
         )
 
