@@ -32,9 +32,9 @@ from lockstep.epoch import Interval
 from lockstep.sinks import DeltaSink
 from lockstep.sinks.values import SinkContext, SinkEpoch
 from lockstep.spark.session import connect
-from lockstep.wal.file_digests import FoundFiles
+from lockstep.wal.file_digests import FileDigests
 from lockstep.wal.manifest import Manifest
-from lockstep.wal.request import HomeRequest, StageRequest
+from lockstep.wal.request import StageRequest, TableStagingRequest
 from lockstep.wal.staging import Staging
 from stack.home import Home
 from stack.processes import Processes
@@ -124,10 +124,10 @@ class Shape:
             shutil.copyfile(first, folder / f"part-{file:05}.zstd.parquet")
         self._size = first.stat().st_size
         wal = self.staging.uri_of(self.staging.folder(DEPLOYMENT, self.name, number, 1))
-        homes = {OUTPUT: HomeRequest(home, there.uri_of(number, 1))}
+        homes = {OUTPUT: TableStagingRequest(home, there.uri_of(number, 1))}
         return StageRequest("", number, 1, wal, (OUTPUT,), {}, START, homes=homes, task_seals=0)
 
-    def _sealed(self, request: StageRequest, wal: str, found: FoundFiles | None) -> Manifest:
+    def _sealed(self, request: StageRequest, wal: str, found: FileDigests | None) -> Manifest:
         return self.staging.seal(
             wal,
             deployment=DEPLOYMENT,
@@ -138,7 +138,7 @@ class Shape:
             observed={OUTPUT: self.files * self.rows.num_rows},
             sources={},
             homes={OUTPUT: request.homes[OUTPUT].home},
-            known=found or {},
+            digests=found or {},
         )
 
     def _forget(self, wal: str) -> None:

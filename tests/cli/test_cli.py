@@ -165,7 +165,7 @@ def test_a_held_epoch_is_explained_by_every_command_and_goes_on_when_it_is_relea
     held = replace(world, pipeline=replace(world.pipeline, audits=(unique("numbers", ["day", "number"]),)))
     with pytest.raises(EpochHeld):
         held.run_until(RUN, 0, "audit")
-    sentence = "held by unique_numbers_day_number (1 row), and nothing of it is shown: `lockstep release numbers 1"
+    sentence = "held by unique_numbers_day_number (1 row), and not published: `lockstep release numbers 1"
     for command in (("status",), ("doctor",), ("verify", "numbers", 1)):
         told = lockstep(*command, columns=500)
         assert told.exit_code == 1 and sentence in told.output, command

@@ -171,7 +171,7 @@ def test_a_staging_that_makes_a_file_twice_is_refused(
 
     monkeypatch.setattr("lockstep.wal.storages.LocalStorage.create", overwrite)
     [found] = amiss()
-    assert "lets a file be made twice" in found["says"]
+    assert "allows creating a file twice" in found["says"]
     assert list(moved.staging_folder.glob("_tried*")) == []
 
 

@@ -38,7 +38,7 @@ def test_a_stuck_epoch_names_its_run_and_the_command_that_gives_it_up(world: Wor
     world.run_until(RUN, 0, "prepare.files")
     world.run_task("abort", RUN, 0)
     said = _stuck(world)
-    assert "to go on with it, `airflow dags clear orders --run-id manual__2026-01-01T00:00:00+00:00`;" in said
+    assert "to continue it, `airflow dags clear orders --run-id manual__2026-01-01T00:00:00+00:00`;" in said
     assert _pasted(said).exit_code == 0
     assert world.state_of(0) == "void"
     assert CliRunner().invoke(app, ["status"]).exit_code == 0

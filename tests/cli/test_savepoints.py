@@ -109,7 +109,7 @@ def test_what_nothing_goes_on_from_is_refused_by_name(feed: Feed, memory: Path, 
     saved = str(memory / "saved")
     with feed.runtime() as runtime:
         export(runtime, saved)
-        with pytest.raises(IllegalTransition, match="has 2 epochs: only a new one"):
+        with pytest.raises(IllegalTransition, match="has 2 epochs: only a new pipeline"):
             start(runtime, saved)
     with again(feed, sources={"others": Days()}).runtime() as runtime, pytest.raises(PlanMismatch, match="others"):
         start(runtime, saved)

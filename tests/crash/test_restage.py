@@ -253,7 +253,7 @@ def test_rows_in_another_order_are_never_sent_where_sending_has_begun(world: Wor
     task = ("publish.out", partial(world.run_task, "publish.out", _run(day), day))
     assert sacrifice([task], hit, "kill", tmp_path / "log").killed
     _damage(world, day, "flipped")
-    with pytest.raises(RestageRefused, match="sending to out has begun"):
+    with pytest.raises(RestageRefused, match="publishing to out has begun"):
         _restage(world, day, write_backwards)
     assert world.epoch_of(day).restaged is None
     changed = _restage(world, day)

@@ -65,7 +65,7 @@ class RestatedState:
 
     @property
     def standing(self) -> list[Epoch]:
-        return self.ledger.standing_from(self.ledger.epoch("adding", 1)) if self.world.last() else []
+        return self.ledger.sequence_from(self.ledger.epoch("adding", 1)) if self.world.last() else []
 
     def require_true(self) -> None:
         """State and sink have each number once, up to where the cursor ended."""

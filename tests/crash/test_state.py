@@ -182,7 +182,7 @@ def test_an_epoch_that_was_sealed_without_the_state_before_is_never_decided(worl
         stateless.run_task(task, RunKey("run", "2"), write_without_state)
     world.run(RunKey("run", "1"), start="stage")
     stateless.run_task("prepare", RunKey("run", "2"))
-    with pytest.raises(LedgerConflict, match="made from nothing"):
+    with pytest.raises(LedgerConflict, match="based on nothing"):
         stateless.run_task("commit", RunKey("run", "2"))
 
 

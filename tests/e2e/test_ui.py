@@ -99,7 +99,7 @@ def test_the_pages_are_in_airflows_navigation_and_lead_to_an_epoch_and_back_to_i
     page.get_by_role("menuitem", name="Lockstep").click()
     frame = framed(page)
     mistaken = frame.get_by_role("link", name="mistaken", exact=True)  # others' names may begin with it
-    expect(frame.get_by_role("row").filter(has=mistaken)).to_contain_text("nobody is at it")
+    expect(frame.get_by_role("row").filter(has=mistaken)).to_contain_text("no task is active")
     take_picture(page, "ui-pipelines")
     frame.get_by_role("link", name="orders", exact=True).click()
     line = frame.locator("svg.timeline")

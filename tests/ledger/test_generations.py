@@ -205,7 +205,7 @@ def test_what_was_amiss_goes_with_the_rows_and_what_is_left_of_them_is_amiss(led
 
 def _kept(ledger: Ledger, epoch: Epoch) -> Epoch:
     done = published(ledger, epoch)
-    assert ledger.choose_wal(done, Role.CLEANUP, ("folder", 7)) is not None
+    assert ledger.decide_retention(done, Role.CLEANUP, ("folder", 7)) is not None
     return ledger.record_cleanup(done, Role.CLEANUP)
 
 
@@ -236,7 +236,7 @@ def test_nobody_lets_go_of_a_wal_that_a_generation_refers_to(ledger: Ledger, sql
     old = _kept(ledger, planned(ledger))
     current = cleaned(ledger, restated(ledger, old))
     again = _restored(ledger, current, old)
-    assert ledger.due_wals(FLIGHTS) == [], "whatever the pipeline says of how long WALs stay"
+    assert ledger.expiring_wals(FLIGHTS) == [], "whatever the pipeline says of how long WALs stay"
     for by_hand in ("UPDATE lockstep.retained_wal SET expired_at = now()", "DELETE FROM lockstep.retained_wal"):
         with pytest.raises(psycopg2.Error, match="is referenced"):
             sql(by_hand)
@@ -248,9 +248,9 @@ def test_nobody_lets_go_of_a_wal_that_a_generation_refers_to(ledger: Ledger, sql
 
 def test_which_wal_stays_is_said_once(ledger: Ledger) -> None:
     done = published(ledger, planned(ledger))
-    first = ledger.choose_wal(done, Role.CLEANUP, None)
+    first = ledger.decide_retention(done, Role.CLEANUP, None)
     assert first is not None and first.expired_at is not None
-    assert ledger.choose_wal(done, Role.CLEANUP, ("folder", 7)) == first
+    assert ledger.decide_retention(done, Role.CLEANUP, ("folder", 7)) == first
     ledger.record_cleanup(done, Role.CLEANUP)
     assert ledger.kept_wals(FLIGHTS) == []
-    assert ledger.choose_wal(done, Role.CLEANUP, ("folder", 7)) is None
+    assert ledger.decide_retention(done, Role.CLEANUP, ("folder", 7)) is None

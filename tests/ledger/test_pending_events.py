@@ -81,7 +81,7 @@ def test_what_is_replaced_is_forgotten(ledger: Ledger) -> None:
     assert new is not None
     committed(ledger, new)
     published(ledger, planned(ledger, 2, RunKey("flights", "second")))
-    ledger.forget_replaced(Role.RECOVER)
+    ledger.delete_replaced_events(Role.RECOVER)
     assert not sinks(ledger, old.id) and sinks(ledger, 3) == set(SINKS)
 
 
@@ -99,5 +99,5 @@ def test_since_when_somebody_has_looked_in_vain_stands_there_and_only_who_says_s
     assert [missed[1, SINKS[1]], missed[2, SINKS[1]]] == [None, None]
     first, second = missed[1, SINKS[0]], missed[2, SINKS[0]]
     assert first is not None and first >= WEEK + timedelta(1) and second is not None and second < timedelta(1)
-    ledger.forget_pending_events(FLIGHTS, SINKS[0], [1], Role.RECOVER)
+    ledger.delete_unemittable_events(FLIGHTS, SINKS[0], [1], Role.RECOVER)
     assert sinks(ledger, 1) == {SINKS[1]} and sinks(ledger, 2) == set(SINKS)

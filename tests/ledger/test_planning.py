@@ -176,7 +176,7 @@ def test_the_ranges_of_a_growing_file_join(ledger: Ledger) -> None:
     for wrong, found in ((first, "up to byte 10"), (Claim("a.log"), "epoch 1"), (Claim("a.log", 15, 20), "byte 10")):
         with pytest.raises(SourceClaimed, match=found):
             claim(2, wrong)
-    with pytest.raises(SourceClaimed, match=r"b\.log \(nothing of it is\)"):
+    with pytest.raises(SourceClaimed, match=r"b\.log \(its beginning is unclaimed\)"):
         claim(2, Claim("b.log", 5, 9))
     claim(2, second, Claim("b.log"))
     assert ledger.find_claims(FLIGHTS, "logs", ["a.log", "b.log", "c.log"]) == {

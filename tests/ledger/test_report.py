@@ -261,7 +261,7 @@ def test_an_undecided_epoch_without_a_lease_says_what_it_lacks(ledger: Ledger, r
     for epoch in (bare, sealed, half, full):
         let_lease_run_out(sql, epoch)
     found = {number: epoch.stuck or "" for number, epoch in status(report).items()}
-    assert found[1].startswith("no sealed WAL, and nobody is at it: its lease has run out")
+    assert found[1].startswith("no sealed WAL, and no task is active: its lease has expired")
     assert found[2].startswith("no vote of delays, warehouse")
     assert found[3].startswith("no vote of delays,")
     assert found[4].startswith("no decision")
@@ -272,10 +272,10 @@ def test_an_attempt_that_fell_silent_may_come_back_and_a_voided_one_is_stuck_at_
 ) -> None:
     let_lease_run_out(sql, planned(ledger))
     assert status(report, max_wait=timedelta(hours=1))[1].stuck is None
-    assert "its lease has run out" in (status(report)[1].stuck or "")
+    assert "its lease has expired" in (status(report)[1].stuck or "")
     ledger.raise_attempt(FLIGHTS, 1, Role.ABORT, reason="disk full")
     voided = status(report, max_wait=timedelta(hours=1))[1].stuck or ""
-    assert "nobody is at it" in voided and "its attempt was voided (disk full)" in voided
+    assert "no task is active" in voided and "its attempt was voided (disk full)" in voided
 
 
 def test_a_pipeline_tells_in_one_sentence_what_is_stuck_and_what_mends_the_first(
@@ -289,7 +289,7 @@ def test_a_pipeline_tells_in_one_sentence_what_is_stuck_and_what_mends_the_first
     found = report.pipeline(FLIGHTS)
     assert found is not None and [one.epoch.id for one in found.stuck] == [2, 3]
     assert found.trouble is not None and found.trouble.startswith(
-        f"pipeline {FLIGHTS}: 2 epochs are stuck (2, 3); epoch 2 (planned): no sealed WAL, and nobody is at it"
+        f"pipeline {FLIGHTS}: 2 epochs are stuck (2, 3); epoch 2 (planned): no sealed WAL, and no task is active"
     )
     assert "\n" not in found.trouble and found.trouble.endswith(found.stuck[0].stuck or "")
 
@@ -363,7 +363,7 @@ def test_an_epoch_that_waits_names_the_one_before(ledger: Ledger, report: Report
     assert "waits for epoch 1, which is planned" in (status(report, CLICKS)[2].stuck or "")
     for epoch in (first, second):
         committed(ledger, epoch)
-    assert "epoch 1 before it is committed" in (status(report, CLICKS)[2].stuck or "")
+    assert "the preceding epoch 1 is committed" in (status(report, CLICKS)[2].stuck or "")
 
 
 # --- what the exporter and Airflow's metrics tell ---

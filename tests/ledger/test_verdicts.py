@@ -138,10 +138,10 @@ def test_rows_that_were_staged_after_somebody_looked_are_not_released(ledger: Le
     judged(ledger, again, [AuditResult("some", 2_000_000, True)])
     now = rf"held by some \(2,000,000 rows\).*`lockstep release flights 1 --manifest {OTHER_HASH[:12]} "
     for seen, why in (
-        (HASH, "staged anew since"),
-        (HASH[:12], "staged anew since"),
-        ("b", "staged anew since"),
-        ("", "rows you saw"),
+        (HASH, "staged again since"),
+        (HASH[:12], "staged again since"),
+        ("b", "staged again since"),
+        ("", "manifest that was reviewed"),
     ):
         with pytest.raises(IllegalTransition, match=f"can't release .*{why}: it is {now}"):
             ledger.release_epoch(FLIGHTS, staged.id, "a strike", only=seen)
@@ -181,7 +181,7 @@ def test_status_says_at_once_that_it_is_held_and_what_goes_on(ledger: Ledger, st
     assert found is not None
     [one] = found.epochs
     assert one.leased and one.held and found.trouble and one.verdict == ledger.verdict(FLIGHTS, staged.id)
-    assert one.stuck and one.stuck.startswith("held by some (0 rows, at least 1 expected), and nothing of it is shown")
+    assert one.stuck and one.stuck.startswith("held by some (0 rows, at least 1 expected), and not published")
     other = seal(ledger, planned(ledger, 2))
     judged(ledger, other, HELD)
     ledger.release_epoch(FLIGHTS, staged.id, "looked")

@@ -50,7 +50,7 @@ class Watch:
         epoch = self._world.looking.epoch(PIPELINE, int(number))
         rubbish = int(token) < epoch.attempt and folder != epoch.wal
         over = epoch.state in SHOWN or epoch.state is EpochState.VOID
-        kept = self._world.looking.kept_wal(PIPELINE, epoch.id)
+        kept = self._world.looking.retained_wal(PIPELINE, epoch.id)
         stays = kept is not None and kept.expired_at is None and kept.wal == folder
         readers = [one.id for one in self._world.epochs() if one.restores == epoch.id and one.state not in FINISHED]
         self._require(not stays, f"I21: {folder} is deleted, and is kept")

@@ -191,12 +191,12 @@ def restated_before_it_is_shown(patch: pytest.MonkeyPatch) -> None:
 def kept_wals_let_go_of_unasked(patch: pytest.MonkeyPatch) -> None:
     """A cleanup goes by what it found itself, whatever another one has said."""
 
-    def choose_wal(self: Ledger, epoch: Epoch, role: Role, kept: tuple[str, int] | None) -> RetainedWal:
+    def decide_retention(self: Ledger, epoch: Epoch, role: Role, kept: tuple[str, int] | None) -> RetainedWal:
         real(self, epoch, role, kept)
         return RetainedWal(epoch.id, epoch.wal or "", 0, epoch.planned_at, expired_at=epoch.planned_at)
 
-    real = Ledger.choose_wal
-    patch.setattr(Ledger, "choose_wal", choose_wal)
+    real = Ledger.decide_retention
+    patch.setattr(Ledger, "decide_retention", decide_retention)
 
 
 @bug(seed=15, restates=True)

@@ -101,7 +101,7 @@ def carry_out(feed: Feed, word: int) -> None:
 def test_a_word_that_was_left_is_carried_out_once_and_of_two_the_last(feed: Feed) -> None:
     feed.decide(0)
     with feed.runtime() as runtime:
-        vote = runtime.ledger.last_word(runtime.ledger.epoch("numbers", 1), "rows")
+        vote = runtime.ledger.last_note(runtime.ledger.epoch("numbers", 1), "rows")
     assert vote is not None
     with pytest.raises(IllegalTransition, match="nobody has asked"):
         carry_out(feed, vote.id)
@@ -120,7 +120,7 @@ def test_a_word_that_was_left_is_carried_out_once_and_of_two_the_last(feed: Feed
     carry_out(feed, again)
     assert feed.state(1) == "published"
     with feed.runtime() as runtime:
-        word = runtime.ledger.last_word(runtime.ledger.epoch("numbers", 1), "rows")
+        word = runtime.ledger.last_note(runtime.ledger.epoch("numbers", 1), "rows")
         assert word is not None and word.reason is not None and word.reason.endswith("asked: it came")
         with pytest.raises(IllegalTransition):
             ask(runtime.ledger, runtime.ledger.epoch("numbers", 1), "rows", "applied", "again")
@@ -157,9 +157,9 @@ def test_a_word_is_left_only_on_what_the_person_has_seen(feed: Feed) -> None:
     with feed.runtime() as runtime:
         epoch = runtime.ledger.epoch("numbers", 1)
         younger = ask(runtime.ledger, epoch, "rows", "not-applied", "I have seen it, and it didn't", after=seen)
-        with pytest.raises(IllegalTransition, match="look again"):
+        with pytest.raises(IllegalTransition, match="check it again"):
             ask(runtime.ledger, epoch, "rows", "applied", "I have seen the first one alone", after=seen)
-        last = runtime.ledger.last_word(epoch, "rows")
+        last = runtime.ledger.last_note(epoch, "rows")
         assert last is not None and last.id == younger > seen
 
 

@@ -20,7 +20,7 @@ from lockstep.compute.stage import stage_epoch
 from lockstep.errors import BadRecords, InvalidPipeline, SparkRefused, StageFailed
 from lockstep.pipeline import Pipeline
 from lockstep.spark.session import cancel, connect
-from lockstep.wal.file_digests import FILES, FoundFiles
+from lockstep.wal.file_digests import FILES, FileDigests
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import ERROR, REQUEST, RESULT, StageRequest, StageResult, read_error
 from stack.processes import Processes
@@ -95,7 +95,7 @@ def test_a_cluster_of_two_processes_runs_the_same_application(
     done = submit(cluster, folder, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert [row["id"] for row in rows_in(folder / "rows")] == [1001, 1002]
-    found = FoundFiles.from_json(json.loads((folder / FILES).read_text()))
+    found = FileDigests.from_json(json.loads((folder / FILES).read_text()))
     assert set(found) == {(path.parent.name, path.name) for path in folder.rglob("*.parquet")}
     assert sum(file.digested.rows for file in found.values() if file.output == "rows") == 2
 

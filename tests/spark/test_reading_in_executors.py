@@ -60,8 +60,8 @@ def test_executors_find_in_each_file_what_the_task_would(session: SparkSession, 
     assert set(result.files) == names and len(names) == 4
     for output, name in names:
         place = Place(output, str(folder), output)
-        here = find_file(storage_at(place.storage), place, name)
-        assert FoundFiles([result.files[output, name]]).to_json() == FoundFiles([here]).to_json()
+        here = read_file_digest(storage_at(place.storage), place, name)
+        assert FileDigests([result.files[output, name]]).to_json() == FileDigests([here]).to_json()
 
 
 def test_few_bytes_are_the_tasks(session: SparkSession, tmp_path: Path) -> None:

@@ -334,7 +334,7 @@ def test_commit_refuses_state_that_was_not_made_from_the_epoch_before(summing: S
         cursor.execute("ALTER TABLE lockstep.epoch DISABLE TRIGGER guard_state")
         cursor.execute("UPDATE lockstep.epoch SET based_on = %s", ("f" * 64,))
         cursor.execute("ALTER TABLE lockstep.epoch ENABLE TRIGGER guard_state")
-    with pytest.raises(LedgerConflict, match="its state was made from ffff"):
+    with pytest.raises(LedgerConflict, match="its state is based on ffff"):
         summing.decide(first)
     with (
         pytest.raises(psycopg2.Error, match="is not based on that of the preceding epoch"),
@@ -506,10 +506,10 @@ def test_a_savepoint_starts_another_pipeline_where_its_epoch_ended(summing: Summ
     recover(other.runtime())
     other.run()
     assert other.state(2) == expected(4)
-    with pytest.raises(StagingRefused, match="holds a savepoint already"):
+    with pytest.raises(StagingRefused, match="contains a savepoint already"):
         export(summing.runtime(), f"{summing.folder}/saved")
     export(summing.runtime(), f"{summing.folder}/second", 1)
-    with pytest.raises(IllegalTransition, match="began with another savepoint"):
+    with pytest.raises(IllegalTransition, match="started from another savepoint"):
         start(other.runtime(), f"{summing.folder}/second")
     summing.change(keep_state=1)
     summing.run(2)

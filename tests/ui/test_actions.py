@@ -130,7 +130,7 @@ def test_rows_that_are_staged_while_the_form_is_answered_are_not_released_by_it(
     with monkeypatch.context() as patched:
         patched.setattr(Ledger, "release_epoch", overtaken)
         refused = answer(browser, RELEASE)
-    assert refused.status_code != 303 and "it was staged anew since" in refused.text
+    assert refused.status_code != 303 and "it was staged again since" in refused.text
     verdict = ledger.verdict(FLIGHTS, epoch.id)
     assert verdict is not None and verdict.outcome is Outcome.HELD
     assert answer(browser, RELEASE).status_code == 303
@@ -310,7 +310,7 @@ def test_of_two_words_on_what_was_seen_the_first_is_kept_and_the_other_is_asked_
         refused = say(user, "not-applied")
         assert refused.status_code == 403 and "its state has changed" in refused.text
     assert len(triggered) == 1
-    word = ledger.last_word(epoch, "delays")
+    word = ledger.last_note(epoch, "delays")
     assert word is not None and word.reason == "asked to resolve it as applied: I, operator, looked"
     assert triggered[0]["conf"]["resolve_entry"] == word.id
 
@@ -427,7 +427,7 @@ def shown_otherwise(ledger: Ledger, old: Epoch, rows: int) -> Epoch:
 def kept(ledger: Ledger, run: RunKey = RUN) -> Epoch:
     """Cleaned up, but for its WAL."""
     epoch = published(ledger, planned(ledger, 1, run))
-    ledger.choose_wal(epoch, Role.CLEANUP, ("folder", 100))
+    ledger.decide_retention(epoch, Role.CLEANUP, ("folder", 100))
     return ledger.record_cleanup(epoch, Role.CLEANUP)
 
 
@@ -574,7 +574,7 @@ def test_a_persons_word_goes_into_the_history_and_a_run_of_the_recovery_dag_take
     led_to_a_run(browser, answer(browser, RESOLVE, choice="applied"))
     [run] = triggered
     assert (run["dag_id"], run["triggering_user_name"]) == ("lockstep_recovery", "operator")
-    word = ledger.last_word(epoch, "delays")
+    word = ledger.last_note(epoch, "delays")
     assert word is not None
     where = {"pipeline": FLIGHTS, "resolve_epoch": 1, "resolve_sink": "delays", "resolve_entry": word.id}
     assert run["conf"] == where, "and not what to say"
@@ -610,7 +610,7 @@ def test_a_word_needs_the_right_to_trigger_the_recovery_dag_and_a_seal_of_its_ow
     own = {**form, "seal": seal_in(browser("operator").get(RESOLVE).text)}
     assert browser("operator").post(RESOLVE, data=own, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     assert triggered == []
-    word = ledger.last_word(epoch, "delays")
+    word = ledger.last_note(epoch, "delays")
     assert word is not None and word.reason is None, "nothing was left that a run could take up"
 
 

@@ -16,7 +16,7 @@ from obstore.store import LocalStore
 from lockstep.connections.object_store.address import Address
 from lockstep.connections.object_store.store import ObjectStore
 from lockstep.wal import parquet as parquet
-from lockstep.wal.file_digests import EarlyDigests, FoundFiles
+from lockstep.wal.file_digests import EarlyDigests, FileDigests
 from lockstep.wal.manifest import Manifest, SourceCount
 from lockstep.wal.staging import Staging
 from lockstep.wal.storages import ObjectStorage
@@ -82,7 +82,7 @@ class Staged:
         outputs: tuple[str, ...] = OUTPUTS,
         early: EarlyDigests | None = None,
         homes: Mapping[str, TableStaging] | None = None,
-        known: FoundFiles | None = None,
+        digests: FileDigests | None = None,
         **observed: int,
     ) -> Manifest:
         return self.staging.seal(
@@ -96,7 +96,7 @@ class Staged:
             sources={"landing": SourceCount(501, 1)},
             early=early,
             homes=homes or {},
-            known=known or {},
+            digests=digests or {},
         )
 
 

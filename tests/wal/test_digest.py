@@ -320,7 +320,7 @@ def test_rows_of_other_columns_or_classes_and_columns_of_one_name_are_refused() 
         with pytest.raises(ValueError, match="cast them"):
             digest.merge(RowDigest(pa.record_batch(other).schema))
     assert digest.rows == 0
-    with pytest.raises(InvalidPipeline, match="'x' stands twice"):
+    with pytest.raises(InvalidPipeline, match="'x' is duplicated"):
         RowDigest(pa.schema([("x", pa.int8()), ("x", pa.int8())]))
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from lockstep.errors import StageFailed
 from lockstep.wal._storage import Storage
-from lockstep.wal.file_digests import EpochColumn, FoundFiles, Place, digest_file, find_file
+from lockstep.wal.file_digests import EpochColumn, FileDigests, Place, digest_file, read_file_digest
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.parquet import fingerprint
 from lockstep.wal.reading import read_files
@@ -50,23 +50,23 @@ def job_in(staging: Staging, root: Path, table: Path) -> Staged:
     return found
 
 
-def known(job: Staged, table: Path) -> FoundFiles:
+def known(job: Staged, table: Path) -> FileDigests:
     """What executors tell, as the task gets it."""
     storages: dict[str, Storage] = {"flights": job.staging._storage, "delays": LocalStorage(table)}
     flights = Place("flights", "", f"{job.folder}/flights")
     delays = Place("delays", "", str(folder_of(table).relative_to(table) / "delays"), EpochColumn(EPOCH, 3))
     found = [
-        find_file(storages[place.output], place, name)
+        read_file_digest(storages[place.output], place, name)
         for place in (flights, delays)
         for name in storages[place.output].stamps(place.folder)
         if name.endswith(".parquet") and not name.startswith(".")
     ]
-    return FoundFiles.from_json(json.loads(json.dumps(FoundFiles(found).to_json())))
+    return FileDigests.from_json(json.loads(json.dumps(FileDigests(found).to_json())))
 
 
-def seal(job: Staged, table: Path, found: FoundFiles | None = None) -> Manifest:
+def seal(job: Staged, table: Path, found: FileDigests | None = None) -> Manifest:
     """Sealed, and not yet a WAL: so it can be sealed again."""
-    manifest = job.seal(homes={"delays": TableStaging(str(table), EPOCH)}, known=found)
+    manifest = job.seal(homes={"delays": TableStaging(str(table), EPOCH)}, digests=found)
     for name in ("_facts.json", "_manifest.json"):
         (job.path / name).unlink()
     return manifest
@@ -94,7 +94,7 @@ def test_the_manifest_is_the_same_whoever_has_read_the_files(any_job: Staged, ta
     assert Manifest.from_bytes(by_executors.to_bytes()) == by_the_task
     value = known(any_job, table).to_json()
     other_version = {**value, "digest_version": value["digest_version"] + 1}
-    assert len(FoundFiles.from_json(value)) == 4 and len(FoundFiles.from_json(other_version)) == 0
+    assert len(FileDigests.from_json(value)) == 4 and len(FileDigests.from_json(other_version)) == 0
 
 
 def test_a_file_that_changed_or_went_since_is_not_sealed(any_job: Staged, table: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_file_that_changed_or_went_since_is_not_sealed(any_job: Staged, table:
     with pytest.raises(StageFailed, match="changed since an executor read it"):
         seal(any_job, table, found)
     path.unlink()
-    with pytest.raises(StageFailed, match=r"part-00001\.parquet is gone since"):
+    with pytest.raises(StageFailed, match=r"part-00001\.parquet is missing, though"):
         seal(any_job, table, found)
     pq.write_table(marked(rows(15, 25)), path)
     any_job.write("flights", rows(300), rows(200, 301))
@@ -143,7 +143,7 @@ def test_where_the_storage_has_no_name_for_bytes_the_task_reads_them(
 ) -> None:
     found = known(any_job, table)
     nameless = [replace(file, stamp=replace(file.stamp, etag=None)) for file in found.values()]
-    seal(any_job, table, FoundFiles(nameless))
+    seal(any_job, table, FileDigests(nameless))
     assert len(read) == 4
 
 
@@ -169,7 +169,7 @@ def test_an_executor_says_which_files_it_cannot_read(table: Path) -> None:
     names = ["part-00000.parquet", "part-00001.parquet", "part-00002.parquet"]
     asked = pa.RecordBatch.from_pydict({"place": [0, 0, 0], "name": names})
     [first, second, third] = [batch.to_pylist()[0] for batch in read_files([place], iter([asked]))]
-    assert [*FoundFiles.from_json(json.loads(first["found"]))] == [("delays", names[0])] and first["error"] is None
+    assert [*FileDigests.from_json(json.loads(first["found"]))] == [("delays", names[0])] and first["error"] is None
     assert second["found"] is None and "part-00001.parquet: StageFailed" in second["error"]
     assert third["found"] is None and "part-00002.parquet: FileNotFoundError" in third["error"]
 

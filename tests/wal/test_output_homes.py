@@ -209,7 +209,7 @@ def test_a_file_is_read_again_only_if_it_was_written_anew_though_its_size_is_the
     folder = f"{folder_of(table).relative_to(table)}"
     local, store = Opened(table), local_store(table)
     storage = local if kind == "local" else ObjectStorage(store)
-    sealed = sealing.seal_at_home(storage, folder, "delays", 40, TableStaging(str(table), EPOCH), 3)
+    sealed = sealing.seal_table_staging(storage, folder, "delays", 40, TableStaging(str(table), EPOCH), 3)
     found, read, open_object = OutputBatches(storage, f"{folder}/delays", sealed), local.paths, store.open
 
     def watched(path: str, etag: str | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Folders of executions: made once, found by their whole names, deleted bit by bit, nothing foreign touched."""
+"""Folders of executions: created once, found by their whole names, deleted bit by bit, nothing foreign touched."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_folder_has_one_name_here_and_one_for_spark(root: Path) -> None:
         ("s3://b/x#hunter2", ""),
         ("s3://bucket/x?region=eu-central-1&client_secret=hunter2", "client_secret"),
         ("s3://bucket/x?region=eu-central-1&account_key=hunter2", "account_key"),
-        ("s3://bucket/x?region=eu-central-1&endpoint_override=me:hunter2@host", "carries a login"),
+        ("s3://bucket/x?region=eu-central-1&endpoint_override=me:hunter2@host", "contains credentials"),
     ],
 )
 def test_an_address_that_leads_nowhere_or_holds_a_secret_is_refused_and_not_repeated(uri: str, told: str) -> None:
@@ -106,11 +106,11 @@ def test_a_folder_and_its_small_files_are_made_once(kind: str, tmp_path: Path) -
     root = tmp_path / "staging"
     any_staging = staging_of(kind, root)
     any_staging.create(FOLDER)
-    with pytest.raises(StagingRefused, match="made once"):
+    with pytest.raises(StagingRefused, match="created once"):
         any_staging.create(FOLDER)
     value = {"b": [1, None, "ß"], "a": {"nested": True}}
     any_staging.write_json(FOLDER, "_request.json", value)
-    with pytest.raises(StagingRefused, match="written once"):
+    with pytest.raises(StagingRefused, match="written only once"):
         any_staging.write_json(FOLDER, "_request.json", {})
     assert any_staging.read_json(FOLDER, "_request.json") == value
     assert [path.name for path in (root / FOLDER).glob("*_request*")] == ["_request.json"], "no draft is left"
@@ -174,7 +174,7 @@ def test_the_job_is_told_the_endpoint_that_the_staging_address_names(bucket: str
 def test_executions_are_found_by_whole_names_and_the_rest_is_reported(kind: str, tmp_path: Path) -> None:
     root = tmp_path / "staging"
     any_staging = staging_of(kind, root)
-    assert any_staging.executions(DEPLOYMENT, "flights") == [] == any_staging.strangers(DEPLOYMENT, "flights")
+    assert any_staging.executions(DEPLOYMENT, "flights") == [] == any_staging.unknown_files(DEPLOYMENT, "flights")
     for epoch, token in ((10, 5), (2, 31), (2, 4)):
         any_staging.create(any_staging.folder(DEPLOYMENT, "flights", epoch, token))
     any_staging.create(any_staging.folder(DEPLOYMENT, "flights2", 1, 1))
@@ -191,12 +191,22 @@ def test_executions_are_found_by_whole_names_and_the_rest_is_reported(kind: str,
         (2, 31, f"{DEPLOYMENT}/flights/epoch=2/31"),
         (10, 5, f"{DEPLOYMENT}/flights/epoch=10/5"),
     ]
-    strangers = {path.removeprefix(f"{DEPLOYMENT}/flights/") for path in any_staging.strangers(DEPLOYMENT, "flights")}
-    assert strangers == {"epoch=2/5x", "epoch=2/007", "epoch=2/notes.txt", "epoch=x", "epoch=02", "Epoch=2", "epoch=4"}
+    unknown_files = {
+        path.removeprefix(f"{DEPLOYMENT}/flights/") for path in any_staging.unknown_files(DEPLOYMENT, "flights")
+    }
+    assert unknown_files == {
+        "epoch=2/5x",
+        "epoch=2/007",
+        "epoch=2/notes.txt",
+        "epoch=x",
+        "epoch=02",
+        "Epoch=2",
+        "epoch=4",
+    }
     if kind == "local":
         (home / "epoch=2/5").symlink_to(tmp_path)
         assert [token for _, token, _ in any_staging.executions(DEPLOYMENT, "flights")] == [4, 31, 5]
-        assert f"{DEPLOYMENT}/flights/epoch=2/5" in any_staging.strangers(DEPLOYMENT, "flights")
+        assert f"{DEPLOYMENT}/flights/epoch=2/5" in any_staging.unknown_files(DEPLOYMENT, "flights")
 
 
 # --- discarding ---
@@ -317,7 +327,7 @@ def test_archive_keeps_manifest_and_quarantine_beyond_the_epochs_folder(kind: st
     assert (home / "manifests" / "epoch=3.json").read_bytes() == manifest.to_bytes()
     assert (home / "quarantine" / "epoch=3" / "landing" / "part-0.json").read_text() == '{"bad":1}'
     assert any_staging.kept_manifest(DEPLOYMENT, "flights", 3, manifest.hash) == manifest
-    assert any_staging.executions(DEPLOYMENT, "flights") == [] == any_staging.strangers(DEPLOYMENT, "flights")
+    assert any_staging.executions(DEPLOYMENT, "flights") == [] == any_staging.unknown_files(DEPLOYMENT, "flights")
 
 
 @pytest.mark.fault("F1")

@@ -227,7 +227,7 @@ def test_a_missing_folder_is_corrupt_but_missing_staging_is_unavailable(staged: 
     with pytest.raises(WalCorrupt, match="missing"):
         staged.staging.open(FOLDER, manifest_hash)
     shutil.rmtree(staged.root / DEPLOYMENT)
-    with pytest.raises(StagingUnavailable, match="is it mounted"):
+    with pytest.raises(StagingUnavailable, match="check the mount"):
         staged.staging.open(FOLDER, manifest_hash)
 
 

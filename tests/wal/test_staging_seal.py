@@ -179,7 +179,7 @@ def test_a_wal_is_sealed_once(kind: str, tmp_path: Path) -> None:
     any_staging = staging_of(kind, root)
     staged = Staged(any_staging, root).fill()
     manifest = staged.seal()
-    with pytest.raises(StagingRefused, match="written once"):
+    with pytest.raises(StagingRefused, match="written only once"):
         staged.seal()
     assert any_staging.open(staged.folder, manifest.hash).manifest == manifest
 
@@ -233,7 +233,7 @@ def test_an_fsync_that_fails_at_any_place_fails_the_execution(
 @pytest.fixture
 def digested(monkeypatch: pytest.MonkeyPatch) -> Queue[str]:
     """The files whose digest was begun, in order, however small they are."""
-    monkeypatch.setattr(early_digests, "LEAST_BYTES", 0)
+    monkeypatch.setattr(early_digests, "MIN_BYTES", 0)
     monkeypatch.setattr(early_digests, "POLL_SECONDS", 0.001)
     begun: Queue[str] = Queue()
 

@@ -45,10 +45,10 @@ from lockstep.spark.session import (
 )
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import (
-    HomeRequest,
     JobFiles,
     StageRequest,
     StageResult,
+    TableStagingRequest,
     read_request,
     write_error,
     write_result,

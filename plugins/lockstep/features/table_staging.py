@@ -160,7 +160,7 @@ def requested_homes(runtime: Runtime, folder: str) -> list[TableStaging]:
         request = runtime.staging.read_json(folder, REQUEST)
     except StageFailed:
         return []
-    return [HomeRequest.from_json(home).home for home in request.get("homes", {}).values()]
+    return [TableStagingRequest.from_json(home).home for home in request.get("homes", {}).values()]
 
 
 def _discard(runtime: Runtime, epoch: Epoch, token: int, homes: Iterable[TableStaging]) -> None:

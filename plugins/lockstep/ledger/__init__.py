@@ -1,4 +1,4 @@
-"""The only truth about epochs: Postgres tables behind guarded transitions."""
+"""The single source of truth about epochs: PostgreSQL tables with guarded transitions."""
 
 from lockstep.ledger.administration import migrate
 from lockstep.ledger.ledger import Ledger

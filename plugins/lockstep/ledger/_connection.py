@@ -36,7 +36,7 @@ _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
 def statement(name: str) -> str:
-    """The text of the statement `name`."""
+    """Text of the statement `name`."""
     return _statements()[name]
 
 
@@ -52,7 +52,7 @@ def _statements() -> dict[str, str]:
 
 @cache
 def migrations() -> tuple[tuple[int, str, str], ...]:
-    """Every migration as (version, name, text), in order."""
+    """All migrations as (version, name, text), in order."""
     files = sorted((f for f in (_FOLDER / "migrations").iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
     return tuple((int(f.name.split("_")[0]), f.name.removesuffix(".sql"), f.read_text()) for f in files)
 
@@ -60,7 +60,7 @@ def migrations() -> tuple[tuple[int, str, str], ...]:
 T = TypeVar("T")
 Row = dict[str, Any]
 
-#: No statement of the ledger takes long, no link may hang for ever, no session may hold the epoch's row for ever.
+#: Bounds statements, lost connections and idle sessions that hold an epoch's lock.
 _SESSION: dict[str, Any] = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -70,17 +70,19 @@ _SESSION: dict[str, Any] = {
 }
 _ILLEGAL_TRANSITION = "LS001"
 _MESSAGES = ("reason", "actor")
-_LACKS = "multiranges, by which holes between intervals are found"
+_REQUIRED_FOR = "multiranges, by which holes between intervals are found"
 
 
 def default_actor() -> str:
-    """Who acts when nobody says: user, host and process."""
+    """Default actor: user, host and process id."""
     return f"{getpass.getuser()}@{socket.gethostname()}/{os.getpid()}"
 
 
 def connect(dsn: str, application: str, **session: Any) -> Connection:
-    """Raises `LedgerRefused` for a DSN that doesn't parse, for a replica and for a server that is too old,
-    `LedgerUnavailable` otherwise."""
+    """A connection to the ledger's primary.
+
+    Raises `LedgerRefused` for a malformed DSN, a replica or an outdated server, `LedgerUnavailable` otherwise.
+    """
     if parse_dsn(dsn) is None:
         raise LedgerRefused(
             "the ledger's DSN can't be parsed (it isn't shown, it may hold a password): "
@@ -92,19 +94,19 @@ def connect(dsn: str, application: str, **session: Any) -> Connection:
     except psycopg2.Error as error:
         failed = describe(error, dsn)
     else:
-        if (found := too_old(connection, _LACKS)) is None:
+        if (outdated := too_old(connection, _REQUIRED_FOR)) is None:
             return connection
         close_quietly(connection)
-        raise LedgerRefused(f"the ledger's server is {found}")
+        raise LedgerRefused(f"the ledger's server is {outdated}")
     raise LedgerUnavailable(f"the ledger can't be reached: {failed}")
 
 
 @contextmanager
 def connect_as_owner(dsn: str, application: str, *, refused: str, failed: str, **session: Any) -> Iterator[Connection]:
-    """A connection for what only the owner of the schema may do.
+    """A connection for operations that need the owner of the schema.
 
-    Raises as `connect`, and `LedgerRefused` by `refused`, with what the server said in place of {}, where this role may
-    not do it; `LedgerUnavailable` that begins with `failed` where the link is lost or a lock isn't had.
+    Raises as `connect`. Missing privileges raise `LedgerRefused` with the text `refused`, where {} is the server's
+    message; a lost connection or lock timeout raises `LedgerUnavailable` that starts with `failed`.
     """
     connection = connect(dsn, application, **session)
     try:
@@ -118,13 +120,16 @@ def connect_as_owner(dsn: str, application: str, *, refused: str, failed: str, *
 
 
 def first_line(error: BaseException) -> str:
-    """What the server or libpq said, without its context."""
+    """The message of the server or libpq without its context."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 class LedgerCursor(RealDictCursor):
-    """Errors quote what files hold: PostgreSQL has no text with a NUL or half a surrogate pair, and the statement that
-    says what went wrong must not fail by it. What names something, as a path does, stays as it is."""
+    """Replaces NUL and lone surrogates in messages.
+
+    PostgreSQL can't store them, and error messages may quote file contents: recording the error must not fail.
+    Identifiers such as paths are not changed.
+    """
 
     def execute(self, query: Any, vars: Any = None) -> None:
         if isinstance(vars, dict):
@@ -137,31 +142,31 @@ def _clean(value: Any) -> Any:
 
 
 class Transaction:
-    """Statements of `ledger/sql` by name, within one transaction."""
+    """Runs statements of `ledger/sql` by name in one transaction."""
 
     def __init__(self, cursor: RealDictCursor, actor: str) -> None:
         self._cursor = cursor
         self.actor = actor
 
     def do(self, name: str, **parameters: Any) -> int:
-        """Run a statement for its effect; the number of rows it touched."""
+        """Execute a statement; returns the number of affected rows."""
         self._cursor.execute(statement(name), parameters)
         return int(self._cursor.rowcount)
 
     def one(self, name: str, **parameters: Any) -> Row | None:
-        """The first row, or None."""
+        """First row, or None."""
         self._cursor.execute(statement(name), parameters)
         row = self._cursor.fetchone()
         return dict(row) if row is not None else None
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
-        """Every row."""
+        """All rows."""
         self._cursor.execute(statement(name), parameters)
         return [dict(row) for row in self._cursor.fetchall()]
 
 
 class LedgerConnection:
-    """Connects when first used and again after a loss. Not for use by two threads or by a forked child."""
+    """Connects on first use and reconnects after a loss. Not thread-safe, not to be shared with a forked child."""
 
     def __init__(self, dsn: str, actor: str | None = None) -> None:
         self.dsn = dsn
@@ -174,22 +179,26 @@ class LedgerConnection:
             self._connection = None
 
     def run(self, role: Role, work: Callable[[Transaction], T], reason: str | None = None) -> T:
-        """Run `work` in one durable transaction. When the link is lost, even in the commit, it is run again: every
-        work of the ledger is idempotent. Raises `LedgerUnavailable` after three tries, `LedgerRefused` at once."""
-        return _patiently(lambda: self._run_once(role, work, reason))
+        """Run `work` in one durable transaction. Retried after a lost connection, even during the commit: all work is
+        idempotent.
 
-    def _run_once(self, role: Role, work: Callable[[Transaction], T], reason: str | None) -> T:
-        with self._transaction(role, reason) as transaction:
-            return work(transaction)
+        Raises `LedgerUnavailable` after three attempts, `LedgerRefused` at once.
+        """
+
+        def attempt() -> T:
+            with self._transaction(role, reason) as transaction:
+                return work(transaction)
+
+        return _retry(attempt)
 
     def read(self, name: str, **parameters: Any) -> list[Row]:
-        """The rows of one statement that changes nothing: on its own, in one round trip. Raises as `run`."""
+        """Rows of one read-only statement, in one round trip and without a transaction. Raises as `run`."""
 
         def work() -> list[Row]:
             with self._cursor() as cursor:
                 return Transaction(cursor, self.actor).all(name, **parameters)
 
-        return _patiently(work)
+        return _retry(work)
 
     @contextmanager
     def _transaction(self, role: Role, reason: str | None) -> Iterator[Transaction]:
@@ -206,20 +215,20 @@ class LedgerConnection:
 
     @contextmanager
     def _cursor(self) -> Iterator[RealDictCursor]:
-        """Outside any transaction, its errors by name."""
+        """A cursor outside a transaction; converts database errors to those of Lockstep."""
         try:
             with self._connected().cursor(cursor_factory=LedgerCursor) as cursor:
                 yield cursor
         except psycopg2.Error as error:
-            named = _named(error)
-            if isinstance(named, LedgerUnavailable):
+            ledger_error = _to_ledger_error(error)
+            if isinstance(ledger_error, LedgerUnavailable):
                 self.close()
-            if named is None:
+            if ledger_error is None:
                 raise
-            raise named from error
+            raise ledger_error from error
 
     def _roll_back(self, cursor: RealDictCursor) -> None:
-        """Or leave no transaction behind in another way."""
+        """Roll back, or close the connection if that fails."""
         try:
             cursor.execute("ROLLBACK")
         except psycopg2.Error:
@@ -229,7 +238,7 @@ class LedgerConnection:
         if self._connection is None or self._connection.closed:
             connection = connect(self.dsn, "lockstep-ledger", **_SESSION)
             try:
-                connection.autocommit = True  # transactions are begun with their first statement, not before it
+                connection.autocommit = True  # BEGIN is sent with the first statement
                 require_schema(connection)
             except BaseException:
                 connection.close()
@@ -247,14 +256,14 @@ class LedgerConnection:
 
 
 def require_schema(connection: Connection) -> None:
-    """Another version's schema may follow other rules, and a server may lose what it says. Raises `LedgerRefused`."""
+    """Raise `LedgerRefused` for a schema of another version, or a server that may lose committed data."""
     with connection.cursor(cursor_factory=LedgerCursor) as cursor:
         cursor.execute(statement("find_schema"))
         row: Row = dict(cursor.fetchone() or {})
-    found, known = row["version"], migrations()[-1][0]
-    if found != known:
-        do = "upgrade Lockstep" if found > known else "run the ledger's migrations first"
-        raise LedgerRefused(f"the ledger is at migration {found}, this Lockstep works with {known}: {do}")
+    version, expected = row["version"], migrations()[-1][0]
+    if version != expected:
+        do = "upgrade Lockstep" if version > expected else "run the ledger's migrations first"
+        raise LedgerRefused(f"the ledger is at migration {version}, this Lockstep works with {expected}: {do}")
     _require_durable(row)
 
 
@@ -264,7 +273,7 @@ def _require_durable(row: Row) -> None:
             raise LedgerRefused(f"the ledger's server has {setting} = off: a decision could be lost; set it on")
 
 
-def _patiently(work: Callable[[], T]) -> T:
+def _retry(work: Callable[[], T]) -> T:
     tries = Retrying(
         retry=retry_if_exception_type(LedgerUnavailable),
         stop=stop_after_attempt(3),
@@ -275,8 +284,8 @@ def _patiently(work: Callable[[], T]) -> T:
     return result
 
 
-def _named(error: psycopg2.Error) -> LockstepError | None:
-    """None: nothing but a bug explains it."""
+def _to_ledger_error(error: psycopg2.Error) -> LockstepError | None:
+    """The Lockstep error for a database error, or None for one that indicates a bug."""
     match error:
         case psycopg2.errors.ReadOnlySqlTransaction():
             return LedgerRefused(

@@ -30,26 +30,31 @@ CHUNK = 10_000
 
 
 def texts(values: Iterable[str]) -> str:
-    """An array's literal; the statement casts it to its type. No text may hold NUL, as no path can."""
-    found = list(values)
-    escaped = "\0".join(found).replace("\\", "\\\\").replace('"', '\\"')
-    return '{"' + escaped.replace("\0", '","') + '"}' if found else "{}"
+    """Array literal of texts, to be cast by the statement. Texts must not contain NUL."""
+    items = list(values)
+    escaped = "\0".join(items).replace("\\", "\\\\").replace('"', '\\"')
+    return '{"' + escaped.replace("\0", '","') + '"}' if items else "{}"
 
 
 def numbers(values: Iterable[int | None]) -> str:
-    """The same of numbers."""
+    """Array literal of numbers."""
     return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"
 
 
 def chunks(values: Iterable[str], size: int = CHUNK) -> Iterator[list[str]]:
     """`values` in lists of at most `size`."""
-    found = iter(values)
-    while chunk := list(islice(found, size)):
+    remaining = iter(values)
+    while chunk := list(islice(remaining, size)):
         yield chunk
 
 
 def to_epoch(row: Row) -> Epoch:
-    span = row["span"]
+    span, restaged, generation = row["span"], None, None
+    if row["restaged_wal"] is not None:
+        restaged = Restaged(row["restaged_wal"], row["restaged_hash"], row["reordered"])
+    if row["root"] is not None:
+        reason, restores, through = row["restate_reason"], row["restores"], row["replaces_to"]
+        generation = Generation(row["root"], row["generation"], row["replaces"], reason, restores, through)
     return Epoch(
         pipeline=row["pipeline"],
         id=row["id"],
@@ -64,22 +69,9 @@ def to_epoch(row: Row) -> Epoch:
         summary=row["summary"],
         based_on=row["based_on"],
         reason=row["reason"],
-        restaged=_restaged(row),
-        generation=_generation(row),
+        restaged=restaged,
+        generation=generation,
     )
-
-
-def _generation(row: Row) -> Generation | None:
-    if row["root"] is None:
-        return None
-    why, restores, through = row["restate_reason"], row["restores"], row["replaces_to"]
-    return Generation(row["root"], row["generation"], row["replaces"], why, restores, through)
-
-
-def _restaged(row: Row) -> Restaged | None:
-    if row["restaged_wal"] is None:
-        return None
-    return Restaged(row["restaged_wal"], row["restaged_hash"], row["reordered"])
 
 
 def to_participant(row: Row) -> Participant:
@@ -101,8 +93,8 @@ def to_participant(row: Row) -> Participant:
 
 
 def to_last_shown(row: Row) -> LastShown:
-    shown = row["sink"], row["epoch"], row["manifest_hash"]
-    return LastShown(*shown, row["target_id"], row["publication"], row["spec"], row["reported_lost"])
+    key = row["sink"], row["epoch"], row["manifest_hash"]
+    return LastShown(*key, row["target_id"], row["publication"], row["spec"], row["reported_lost"])
 
 
 def to_pending_event(row: Row) -> PendingAssetEvent:
@@ -111,7 +103,7 @@ def to_pending_event(row: Row) -> PendingAssetEvent:
     return PendingAssetEvent(*key, row["published_at"], row["published_by"], row.get("age"), row.get("missed"), runs)
 
 
-def to_kept_wal(row: Row) -> RetainedWal:
+def to_retained_wal(row: Row) -> RetainedWal:
     expired = row["expired_at"]
     return RetainedWal(
         row["epoch"],
@@ -126,7 +118,7 @@ def to_verdict(row: Row) -> Verdict:
     return Verdict(
         row["manifest_hash"],
         Outcome(row["outcome"]),
-        tuple(AuditResult(**one) for one in row["results"]),
+        tuple(AuditResult(**result) for result in row["results"]),
         row["actor"],
         (datetime.fromisoformat(row["at"]) if isinstance(row["at"], str) else row["at"]).astimezone(UTC),
         row["reason"],
@@ -134,7 +126,7 @@ def to_verdict(row: Row) -> Verdict:
 
 
 def require_row(row: Row | None) -> Row:
-    """A guarded update under the row's lock, after its guards have passed, always finds its row."""
+    """`row`, which a guarded update under a row lock always returns."""
     if row is None:
         raise IllegalTransition("the ledger's row changed under its own lock: this is a bug of Lockstep")
     return row

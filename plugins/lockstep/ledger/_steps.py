@@ -21,13 +21,13 @@ from lockstep.ledger._rows import numbers, require_row, texts, to_epoch
 from lockstep.states import Role
 
 LEASE = timedelta(seconds=30)
-_MOST_LOST = 5_000_000  #: tokens; to take so many lasts seconds
+_MAX_SKIPPED = 5_000_000  #: tokens; skipping so many takes seconds
 
 
 def take_token(
     tx: Transaction, pipeline: str, epoch: int, role: Role, sink: str | None = None, attempt: int | None = None
 ) -> int:
-    """The next token of the one sequence, kept as a row."""
+    """Issue the next token and record it as a row."""
     row = tx.one(
         "take_token", pipeline=pipeline, epoch=epoch, sink=sink, attempt=attempt, role=role.value, actor=tx.actor
     )
@@ -35,9 +35,9 @@ def take_token(
 
 
 def open_attempt(tx: Transaction, row: Row, role: Role, *, run: RunKey | None = None, reason: str | None = None) -> Row:
-    """Decide first: the fresh token fences every older attempt, then their votes are void.
+    """Open a new attempt: its token fences older attempts, and their votes are voided.
 
-    With a run the attempt is its own, under a lease; without one it is nobody's.
+    With `run`, the attempt belongs to that run, under a lease; otherwise it has no owner.
     """
     epoch = {"pipeline": row["pipeline"], "epoch": row["id"]}
     token = take_token(tx, row["pipeline"], row["id"], role)
@@ -57,7 +57,7 @@ def open_attempt(tx: Transaction, row: Row, role: Role, *, run: RunKey | None = 
 
 
 def save_run(tx: Transaction, run: RunKey, attempt: Attempt) -> None:
-    """From now on the tasks of `run` work for `attempt`."""
+    """Assign the tasks of `run` to `attempt`."""
     tx.do(
         "save_run",
         dag_id=run.dag_id,
@@ -70,9 +70,9 @@ def save_run(tx: Transaction, run: RunKey, attempt: Attempt) -> None:
 
 
 def skip_tokens(tx: Transaction, pipeline: str, token: int) -> None:
-    """None up to `token` is given out any more, and none is taken for it. Raises `IllegalTransition`."""
+    """Skip all tokens up to `token`, without recording them. Raises `IllegalTransition` for an implausible one."""
     last = _skip(tx, 1)
-    if token - last > _MOST_LOST:
+    if token - last > _MAX_SKIPPED:
         raise IllegalTransition(_too_far(pipeline, token, last))
     if last < token:
         _skip(tx, token - last)
@@ -83,23 +83,22 @@ def _skip(tx: Transaction, count: int) -> int:
 
 
 def advance_token_sequence(tx: Transaction, pipeline: str, epoch: int, token: int) -> None:
-    """By taking them: that needs no other right than every task has, and is safe beside others."""
+    """Issue tokens until they exceed `token`. Needs no additional privileges and is safe under concurrency."""
     while (last := take_token(tx, pipeline, epoch, Role.OPERATOR)) <= token:
-        if token - last > _MOST_LOST:
+        if token - last > _MAX_SKIPPED:
             raise IllegalTransition(_too_far(pipeline, token, last))
         tx.do("advance_token_sequence", count=token - last)
 
 
 def _too_far(pipeline: str, token: int, last: int) -> str:
     return (
-        f"something of pipeline {pipeline} carries token {token}, this ledger is at {last}: that can't be caught up "
-        "with by counting. If it is a true one, ALTER SEQUENCE lockstep.token RESTART WITH a larger number, then try "
-        "again"
+        f"an object of pipeline {pipeline} has token {token}, but this ledger is at {last}: too far to advance. If the "
+        "token is genuine, ALTER SEQUENCE lockstep.token RESTART WITH a larger number, then try again"
     )
 
 
 def void_epoch(tx: Transaction, row: Row, reason: str) -> Row:
-    """Give the range up, in an attempt of its own."""
+    """Void the epoch in a new attempt."""
     row = open_attempt(tx, row, Role.OPERATOR, reason=reason)
     key = {"pipeline": row["pipeline"], "epoch": row["id"]}
     if row["replaces"] is not None:
@@ -115,7 +114,7 @@ def register_pipeline(
     settings: Mapping[str, Json],
     retention: WalRetention | None = None,
 ) -> None:
-    """Make it known. Raises `InvalidPipeline` as `update`."""
+    """Register a pipeline, or update it. Raises `InvalidPipeline` as `update_pipeline`."""
     tx.do("ensure_pipeline", pipeline=pipeline, keyed_by=identity.value)
     update_pipeline(tx, pipeline, identity, recovery_grace, settings, retention)
 
@@ -128,13 +127,14 @@ def update_pipeline(
     settings: Mapping[str, Json],
     retention: WalRetention | None = None,
 ) -> None:
-    """Raises `InvalidPipeline` if it lives with the other identity, or was forgotten."""
+    """Store grace, retention and settings. Raises `InvalidPipeline` for another kind of epochs or a forgotten
+    pipeline."""
     row = require_row(tx.one("find_pipeline", pipeline=pipeline))
     guards.require_remembered(row)
     if row["keyed_by"] != identity:
         raise InvalidPipeline(
-            f"pipeline {pipeline} has {row['keyed_by']} epochs in the ledger, its sources now make "
-            f"{identity} epochs; give the pipeline another name"
+            f"pipeline {pipeline} has {row['keyed_by']} epochs in the ledger, but its sources now "
+            f"require {identity} epochs; give the pipeline another name"
         )
     if recovery_grace is not None:
         tx.do("set_recovery_grace", pipeline=pipeline, recovery_grace=recovery_grace)
@@ -145,60 +145,65 @@ def update_pipeline(
 
 
 def is_unstarted(tx: Transaction, pipeline: str, savepoint_hash: str) -> bool:
-    """False if it began with this very savepoint. Raises `IllegalTransition` if it has epochs, or another one."""
+    """Whether the pipeline has no epochs and no savepoint; False if it started from this savepoint.
+
+    Raises `IllegalTransition` if it has epochs or another savepoint.
+    """
     last = guards.lock_pipeline(tx, pipeline)["last_epoch"]
-    found = tx.one("find_savepoint", pipeline=pipeline)
-    if found and found["hash"] == savepoint_hash:
+    existing = tx.one("find_savepoint", pipeline=pipeline)
+    if existing and existing["hash"] == savepoint_hash:
         return False
-    if found or last:
-        begun = "began with another savepoint" if found else f"has {last} epochs"
-        raise IllegalTransition(f"pipeline {pipeline} {begun}: only a new one can begin with a savepoint")
+    if existing or last:
+        conflict = "started from another savepoint" if existing else f"has {last} epochs"
+        raise IllegalTransition(f"pipeline {pipeline} {conflict}: only a new pipeline can start from a savepoint")
     return True
 
 
 def find_rival(tx: Transaction, pipeline: str, interval: Interval | None, after: int | None) -> Row | None:
-    """The epoch that is there already in place of the one to be planned."""
+    """The existing epoch of the same interval, or the next cursor epoch."""
     if interval is None:
         last = tx.one("find_last_original", pipeline=pipeline, below=None)
         return last if last and last["id"] != after else None
-    found = tx.one("find_epoch_of_interval", pipeline=pipeline, start=interval.start, end=interval.end)
-    if found and (found["span"].lower, found["span"].upper) != (interval.start, interval.end):
+    rival = tx.one("find_epoch_of_interval", pipeline=pipeline, start=interval.start, end=interval.end)
+    if rival and (rival["span"].lower, rival["span"].upper) != (interval.start, interval.end):
         raise IntervalOverlap(
-            f"interval {interval} overlaps {to_epoch(found)} without being equal to it; "
+            f"interval {interval} overlaps {to_epoch(rival)} without being equal to it; "
             "an interval belongs to one epoch"
         )
-    return found
+    return rival
 
 
-def last_standing(tx: Transaction, epoch: Epoch) -> int:
-    """The last number of a cursor's epochs that follow one another now, of which `epoch` is one."""
-    found = tx.all("list_epochs_in_order", pipeline=epoch.pipeline, epoch=epoch.id)
-    return max((int(one["id"]) for one in found), default=epoch.id)
+def last_in_sequence(tx: Transaction, epoch: Epoch) -> int:
+    """Number of the last epoch in the sequence of a cursor that contains `epoch`."""
+    rows = tx.all("list_epochs_in_order", pipeline=epoch.pipeline, epoch=epoch.id)
+    return max((int(row["id"]) for row in rows), default=epoch.id)
 
 
 def require_join(tx: Transaction, pipeline: str, plan: Plan, after: int | None) -> None:
-    """A new cursor epoch goes on where epoch `after` ended. Raises `OutOfOrder`."""
+    """Raise `OutOfOrder` unless a new cursor epoch starts where epoch `after` ended."""
     if after is None:
         return
     gap = _find_gap(tx, pipeline, after + 1, _as_stored(plan))
     if gap:
-        raise OutOfOrder(f"pipeline {pipeline}: epoch {after} was replanned meanwhile ({gap}); begin again")
+        raise OutOfOrder(f"pipeline {pipeline}: epoch {after} was replanned meanwhile ({gap}); clear from begin")
 
 
 def require_joins(tx: Transaction, row: Row, plan: Plan) -> None:
-    """A cursor epoch that gets this plan still meets its neighbours, or keeps the range of those whose place it takes.
-    Raises `IllegalTransition`."""
+    """Raise `IllegalTransition` unless a cursor epoch with this plan still joins its neighbours, or keeps the range
+    that it replaces."""
     if row["span"] is not None:
         return
     if row["generation"] > 0:
         if _divided(_as_stored(plan)) != _divided(row["plan"]):
-            raise IllegalTransition(f"can't replan {guards.epoch_name(row)} with another range than it is to replace")
+            raise IllegalTransition(
+                f"can't replan {guards.epoch_name(row)} with another range than the one it replaces"
+            )
         return
     gap = _find_gap(tx, row["pipeline"], row["id"], _as_stored(plan), row["plan"])
     if gap:
         raise IllegalTransition(
             f"can't replan {guards.epoch_name(row)} with this range: {gap}; keep the range, replan the last epoch "
-            "only, or void what stands in between"
+            "only, or void the epochs in between"
         )
 
 
@@ -211,7 +216,7 @@ def insert_epoch(
     interval: Interval | None,
     generation: Generation | None = None,
 ) -> Row:
-    """A new epoch under the next number, in the first attempt of `run`, under the pipeline's lock. Raises
+    """Insert an epoch with the next number and its first attempt, owned by `run`. Requires the pipeline's lock. Raises
     `SourceClaimed`."""
     number = int(require_row(tx.one("number_epoch", pipeline=pipeline))["last_epoch"])
     token = take_token(tx, pipeline, number, Role.BEGIN)
@@ -233,48 +238,59 @@ def insert_epoch(
         reason=generation.reason if generation else None,
         restores=generation.restores if generation else None,
     )
-    found = require_row(row)
-    freeze_plan(tx, found, plan, claims)
+    epoch_row = require_row(row)
+    freeze_plan(tx, epoch_row, plan, claims)
     save_run(tx, run, Attempt(pipeline, number, token))
-    return found
+    return epoch_row
 
 
 def freeze_plan(tx: Transaction, row: Row, plan: Plan, claims: Mapping[str, Sequence[Claim]]) -> None:
-    """Participants and claims of an epoch's plan, under the pipeline's lock. What other lives of its range claim is its
-    own already. Raises `SourceClaimed`."""
+    """Insert participants and claims of a plan. Requires the pipeline's lock. Claims of other generations of the range
+    count as its own. Raises `SourceClaimed`."""
     pipeline, epoch = row["pipeline"], row["id"]
-    own = [one["id"] for one in tx.all("list_generations", pipeline=pipeline, root=row["root"])] if row["root"] else []
+    own = (
+        [generation["id"] for generation in tx.all("list_generations", pipeline=pipeline, root=row["root"])]
+        if row["root"]
+        else []
+    )
     for sink, spec in plan.sinks.items():
         tx.do("insert_participant", pipeline=pipeline, epoch=epoch, sink=sink)
         tx.do("save_planned_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
-    for source, wanted in claims.items():
-        claim_files(tx, pipeline, epoch, source, wanted, own)
+    for source, files in claims.items():
+        claim_files(tx, pipeline, epoch, source, files, own)
 
 
 def claim_files(
     tx: Transaction, pipeline: str, epoch: int, source: str, claims: Sequence[Claim], own: Sequence[int] = ()
 ) -> None:
-    """Under the pipeline's lock. `own`: epochs whose claims are this one's, too. Raises `SourceClaimed`."""
+    """Claim files; those claimed by the epochs `own` are skipped. Requires the pipeline's lock. Raises
+    `SourceClaimed`."""
     _require_once(source, claims)
     if own:
         paths = texts(claim.path for claim in claims)
-        found = tx.all("find_own_claims", pipeline=pipeline, source=source, paths=paths, own=list(own))
-        known = {one["path"] for one in found}
-        claims = [claim for claim in claims if claim.path not in known]
-    wanted = {
+        own_claims = tx.all("find_own_claims", pipeline=pipeline, source=source, paths=paths, own=list(own))
+        own_paths = {claim_row["path"] for claim_row in own_claims}
+        claims = [claim for claim in claims if claim.path not in own_paths]
+    parameters = {
         "pipeline": pipeline,
         "source": source,
         "paths": texts(claim.path for claim in claims),
         "starts": numbers(claim.starts for claim in claims),
         "ends": numbers(claim.ends for claim in claims),
     }
-    taken = tx.all("find_conflicting_claims", **wanted)
-    if taken:
-        files = ", ".join(map(_claimant, taken))
-        raise SourceClaimed(f"source {source}: a file belongs to one epoch only; claimed already: {files}")
+    conflicts = tx.all("find_conflicting_claims", **parameters)
+    if conflicts:
+        claimants = []
+        for row in conflicts:
+            upto = f" up to byte {row['ends']}" if (row["ends"] or -1) >= 0 else ""
+            claimant = f"epoch {row['epoch']}{upto}" if row["epoch"] else "its beginning is unclaimed"
+            claimants.append(f"{row['path']} ({claimant})")
+        raise SourceClaimed(
+            f"source {source}: a file belongs to one epoch only; claimed already: {', '.join(claimants)}"
+        )
     tx.do(
         "claim_files",
-        **wanted,
+        **parameters,
         epoch=epoch,
         sizes=numbers(claim.size for claim in claims),
         mtimes=numbers(claim.mtime_ns for claim in claims),
@@ -284,24 +300,20 @@ def claim_files(
 
 
 def _require_once(source: str, claims: Sequence[Claim]) -> None:
-    """What a plan has twice would be read twice: a fault of the source that mustn't pass unseen."""
-    found = Counter((claim.path, claim.starts) for claim in claims)
-    if twice := sorted(path for (path, _), times in found.items() if times > 1):
+    """Raise `SourceClaimed` for a file, or range of a file, that the plan contains twice."""
+    counts = Counter((claim.path, claim.starts) for claim in claims)
+    if twice := sorted(path for (path, _), times in counts.items() if times > 1):
         raise SourceClaimed(
-            f"source {source}: its plan claims {', '.join(twice[:3])} more than once and would read it as often; a "
-            "plan has each file, or range of a file, once: correct the source"
+            f"source {source}: its plan claims {', '.join(twice[:3])} more than once and would read it repeatedly: "
+            "correct the source"
         )
 
 
-def _claimant(row: Row) -> str:
-    upto = f" up to byte {row['ends']}" if (row["ends"] or -1) >= 0 else ""
-    return f"{row['path']} (epoch {row['epoch']}{upto})" if row["epoch"] else f"{row['path']} (nothing of it is)"
-
-
 def _find_gap(tx: Transaction, pipeline: str, epoch: int, plan: Json, replaced: Json | None = None) -> str | None:
-    """Where a cursor pipeline's ranges would not join if `epoch` had `plan`, in place of `replaced`. None if they do.
+    """Describe a gap between ranges that `plan` would cause for `epoch`, in place of the plan `replaced`; None if all
+    join.
 
-    A source goes on where the last epoch before that names it ended, whatever epochs without it lie between.
+    A source continues at the end of the last preceding epoch that contains it, whatever epochs are in between.
     """
     planned = _divided(plan)
     for source in sorted(planned.keys() | (_divided(replaced).keys() if replaced else set())):
@@ -321,16 +333,16 @@ def _find_gap(tx: Transaction, pipeline: str, epoch: int, plan: Json, replaced: 
 
 
 def _divided(plan: Json) -> Json:
-    """The ranges that follow one another: of what is read whole none does."""
-    return {name: found for name, found in plan["sources"].items() if not found.get("snapshot")}
+    """Sources that are read in consecutive ranges, not as snapshots."""
+    return {name: planned for name, planned in plan["sources"].items() if not planned.get("snapshot")}
 
 
 def _started_at(tx: Transaction, pipeline: str, source: str) -> Json:
-    """Where the savepoint that the pipeline began with ended."""
-    found = tx.one("find_savepoint", pipeline=pipeline)
-    return found["savepoint"]["positions"].get(source) if found else None
+    """End position of the source in the savepoint that the pipeline started from."""
+    start = tx.one("find_savepoint", pipeline=pipeline)
+    return start["savepoint"]["positions"].get(source) if start else None
 
 
 def _as_stored(plan: Plan) -> Json:
-    """The plan as it comes back from the ledger: tuples are lists, say."""
+    """The plan as the ledger returns it, with lists for tuples."""
     return json.loads(json.dumps(plan.to_json()))

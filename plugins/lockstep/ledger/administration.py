@@ -18,7 +18,7 @@ from psycopg2.extras import RealDictCursor
 from lockstep.errors import InvalidPipeline, LedgerRefused, LedgerUnavailable
 from lockstep.ledger._connection import connect, connect_as_owner, first_line, migrations, require_schema, statement
 
-_LOCK = 7_305_808_869  # an arbitrary constant: two processes that migrate at once take turns
+_LOCK = 7_305_808_869  # an arbitrary constant: serializes concurrent migrations
 _MIGRATION_REFUSED = (
     "the ledger lacks migrations, and this role may not apply them ({}): run `lockstep migrate` as the owner of its "
     "schema, see docs/security.md"
@@ -26,10 +26,10 @@ _MIGRATION_REFUSED = (
 
 
 def migrate(dsn: str) -> list[str]:
-    """Apply the migrations that are missing, each in its own transaction; return their names.
+    """Apply missing migrations, each in its own transaction; returns their names.
 
-    Raises `LedgerRefused` when the schema is newer than this Lockstep, or older and not this role's to change;
-    `LedgerUnavailable` when it can't be reached.
+    Raises `LedgerRefused` if the schema is newer than this Lockstep, or this role may not change it;
+    `LedgerUnavailable`.
     """
     with connect_as_owner(
         dsn, "lockstep-migrate", refused=_MIGRATION_REFUSED, failed="the ledger does not answer"
@@ -41,7 +41,7 @@ def migrate(dsn: str) -> list[str]:
 
 
 def _current(connection: Any) -> int:
-    """The version that stands. Creates nothing where it is there: a task's role needn't be allowed to."""
+    """Current schema version. Creates schema and table only if missing: a task's role needs no privilege for that."""
     with connection, connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('lockstep.migration') IS NULL, to_regnamespace('lockstep') IS NULL")
         no_table, no_schema = cursor.fetchone()
@@ -58,10 +58,12 @@ def _current(connection: Any) -> int:
 
 def _apply_missing(connection: Any) -> list[str]:
     applied = []
-    known, current = migrations(), _current(connection)
-    if current > known[-1][0]:
-        raise LedgerRefused(f"the ledger is at migration {current}, this Lockstep knows {known[-1][0]}: upgrade it")
-    for version, name, text in known:
+    available, current = migrations(), _current(connection)
+    if current > available[-1][0]:
+        raise LedgerRefused(
+            f"the ledger is at migration {current}, this Lockstep supports {available[-1][0]}: upgrade it"
+        )
+    for version, name, text in available:
         if version <= current:
             continue
         with connection, connection.cursor() as cursor:
@@ -74,7 +76,7 @@ def _apply_missing(connection: Any) -> list[str]:
 
 KEEP = timedelta(days=400)
 PERIOD = timedelta(days=30)
-_LOCK_SECONDS = 5  #: tasks write the history all the time: who waits for it longer than that would hold them up
+_LOCK_SECONDS = 5  #: tasks write the history constantly: a longer wait would block them
 _PRUNING_REFUSED = (
     "this role may not drop or begin partitions of the history ({}): run `lockstep prune` as the owner of the ledger's "
     "schema, see docs/security.md"
@@ -83,55 +85,57 @@ _PRUNING_REFUSED = (
 
 @dataclass(frozen=True)
 class HistoryPart:
-    """A partition of the history: transitions from `starts` up to, and not with, `ends`."""
+    """A partition of the history: transitions from `starts` (inclusive) to `ends` (exclusive)."""
 
     name: str
-    starts: datetime | None  #: None: of the first one
-    ends: datetime | None  #: None: of the one that is written to
+    starts: datetime | None  #: None for the first one
+    ends: datetime | None  #: None for the current one
     bytes: int
 
 
 @dataclass(frozen=True)
 class Pruning:
-    """What was done, or in a dry run would be. `held_by`: the unfinished epoch for which older parts were kept."""
+    """The result of pruning, or of its dry run. `held_by`: the unfinished epoch that keeps older partitions."""
 
     dry_run: bool
-    before: datetime  #: what is older may go
+    before: datetime  #: older partitions can be dropped
     dropped: tuple[HistoryPart, ...]
     kept: tuple[HistoryPart, ...]
-    begun: str | None  #: a new partition; in a dry run "" for one that has no name yet
+    begun: str | None  #: the new partition; "" in a dry run
     held_by: str | None
 
 
 def prune(dsn: str, keep: timedelta = KEEP, *, period: timedelta = PERIOD, dry_run: bool = False) -> Pruning:
-    """Drop the partitions of the history that are older than `keep`; begin a new one where the last is `period` old.
+    """Drop history partitions older than `keep`; start a new one if the last is older than `period`.
 
-    A partition with a transition of an epoch that isn't cleaned or void stays, and so do all after it. Decisions,
-    markers' tokens, claims and votes stand elsewhere and stay for good. Raises `InvalidPipeline` if `keep` is negative,
-    `LedgerRefused` for a role that doesn't own the tables, `LedgerUnavailable`, also where tasks hold the history.
+    Partitions with transitions of unfinished epochs, and all later ones, stay. Decisions, tokens, claims and votes are
+    in other tables and are never dropped. Raises `InvalidPipeline` for a negative `keep`, `LedgerRefused` for a role
+    that doesn't own the tables, `LedgerUnavailable`, also while tasks lock the history.
     """
     if keep < timedelta(0) or period <= timedelta(0):
-        raise InvalidPipeline(f"what is to be kept is a time that has passed, not {keep}")
+        raise InvalidPipeline(f"the history to keep is a positive duration, not {keep}")
     with _owner(dsn) as cursor:
         cursor.execute("SELECT clock_timestamp() AS now")
         now: datetime = cursor.fetchone()["now"]
         parts = _parts(cursor)
         held_by, dropped = _droppable(cursor, parts, now - keep)
-        kept, begun = parts[len(dropped) :], None
-        split = kept[-1].starts is not None and kept[-1].starts < now - period
+        remaining, new_partition = parts[len(dropped) :], None
+        split = remaining[-1].starts is not None and remaining[-1].starts < now - period
         if dry_run:
-            return Pruning(True, now - keep, tuple(dropped), tuple(kept), "" if split else None, held_by)
+            return Pruning(True, now - keep, tuple(dropped), tuple(remaining), "" if split else None, held_by)
         if dropped:
             _drop(cursor, dropped)
         if split:
-            cursor.execute("SELECT lockstep.split_history_partition(%s, %s) AS begun", (kept[-1].name, kept[-1].starts))
-            begun = cursor.fetchone()["begun"]
-        return Pruning(False, now - keep, tuple(dropped), tuple(_parts(cursor)), begun, held_by)
+            cursor.execute(
+                "SELECT lockstep.split_history_partition(%s, %s) AS begun", (remaining[-1].name, remaining[-1].starts)
+            )
+            new_partition = cursor.fetchone()["begun"]
+        return Pruning(False, now - keep, tuple(dropped), tuple(_parts(cursor)), new_partition, held_by)
 
 
 @contextmanager
 def _owner(dsn: str) -> Iterator[Any]:
-    """One transaction of the tables' owner, that doesn't wait long."""
+    """A cursor in one transaction of the tables' owner, with a short lock timeout."""
     session = f"-c lock_timeout={_LOCK_SECONDS}s -c statement_timeout=10min"
     with connect_as_owner(
         dsn, "lockstep-prune", refused=_PRUNING_REFUSED, failed="nothing was pruned", options=session
@@ -139,7 +143,7 @@ def _owner(dsn: str) -> Iterator[Any]:
         require_schema(connection)
         with connection, connection.cursor(cursor_factory=RealDictCursor) as cursor:
             cursor.execute("SET LOCAL synchronous_commit = on")
-            cursor.execute("LOCK TABLE lockstep.finished_rollup IN SHARE UPDATE EXCLUSIVE MODE")  # one prunes at a time
+            cursor.execute("LOCK TABLE lockstep.finished_rollup IN SHARE UPDATE EXCLUSIVE MODE")  # serializes pruning
             yield cursor
 
 
@@ -149,20 +153,20 @@ def _parts(cursor: Any) -> list[HistoryPart]:
 
 
 def _droppable(cursor: Any, parts: list[HistoryPart], before: datetime) -> tuple[str | None, list[HistoryPart]]:
-    """The parts that end before that, and the epoch that keeps the first of those that stay."""
-    found: list[HistoryPart] = []
+    """The partitions that can be dropped, and the epoch that keeps the first remaining one."""
+    droppable: list[HistoryPart] = []
     for part in parts[:-1]:
         if part.ends is None or part.ends > before:
             break
         cursor.execute(sql.SQL(statement("find_unfinished_in_history")).format(_table(part)))
         if row := cursor.fetchone():
-            return f"{row['pipeline']} epoch {row['id']}", found
-        found.append(part)
-    return None, [] if [part.name for part in found] == [_bottom(part) for part in found] else found
+            return f"{row['pipeline']} epoch {row['id']}", droppable
+        droppable.append(part)
+    return None, [] if [part.name for part in droppable] == [_bottom(part) for part in droppable] else droppable
 
 
 def _drop(cursor: Any, parts: list[HistoryPart]) -> None:
-    """An empty one takes their place: a row of any time must find a partition, whatever a clock says."""
+    """Drop partitions and add an empty one in their place: a row of any time needs a partition."""
     for part in parts:
         cursor.execute(sql.SQL("DROP TABLE {}").format(_table(part)))
     last = parts[-1]
@@ -170,7 +174,7 @@ def _drop(cursor: Any, parts: list[HistoryPart]) -> None:
 
 
 def _bottom(part: HistoryPart) -> str:
-    """What an empty part is called that ends where `part` does."""
+    """Name of the empty partition that ends where `part` does."""
     return f"transition_before_{part.ends:%Y%m%d}"
 
 
@@ -180,47 +184,45 @@ def _table(part: HistoryPart) -> sql.Identifier:
 
 @dataclass(frozen=True)
 class LedgerCondition:
-    """`migration` 0: the database holds no ledger. `unreadable`: tables that this role may not read."""
+    """Findings about the ledger's server. `migration` 0: no ledger in the database. `unreadable`: tables that this role
+    can't read."""
 
     server: int  #: server_version_num of PostgreSQL: 160004 is 16.4
     migration: int
-    known: int  #: the last migration of this Lockstep
-    settings_off: tuple[str, ...]  #: settings without which a decision could be lost
+    known: int  #: latest migration of this version
+    settings_off: tuple[str, ...]  #: settings that are off, so that decisions could be lost
     connections: int
     max_connections: int
     unreadable: tuple[str, ...]
     may_write: bool
-    clock_ahead: timedelta  #: by how much the server's clock is ahead of this machine's, at least
+    clock_ahead: timedelta  #: lower bound for the server's clock minus the local clock
 
 
 def examine_ledger(dsn: str) -> LedgerCondition:
-    """Ask, and change nothing. Raises `LedgerRefused`, `LedgerUnavailable`."""
+    """Examine the ledger's server without changes. Raises `LedgerRefused`, `LedgerUnavailable`."""
     with closing(connect(dsn, "lockstep-doctor", options="-c statement_timeout=20s")) as connection:
         try:
             with connection.cursor(cursor_factory=RealDictCursor) as cursor:
-                asked = datetime.now(UTC)
+                sent_at = datetime.now(UTC)
                 cursor.execute(statement("examine_server"))
-                found = dict(cursor.fetchone() or {})
-                answered = datetime.now(UTC)
+                server = dict(cursor.fetchone() or {})
+                received_at = datetime.now(UTC)
                 migration = 0
-                if found["migrated"]:
+                if server["migrated"]:
                     cursor.execute(statement("find_schema"))
                     migration = int(dict(cursor.fetchone() or {})["version"])
         except psycopg2.Error as error:
             raise LedgerUnavailable(f"the ledger does not answer: {first_line(error)}") from error
     return LedgerCondition(
-        server=found["server"],
+        server=server["server"],
         migration=migration,
         known=migrations()[-1][0],
-        settings_off=tuple(found["settings_off"]),
-        connections=found["connections"],
-        max_connections=found["max_connections"],
-        unreadable=tuple(found["unreadable"]),
-        may_write=found["may_write"],
-        clock_ahead=_ahead(found["at"], asked, answered),
+        settings_off=tuple(server["settings_off"]),
+        connections=server["connections"],
+        max_connections=server["max_connections"],
+        unreadable=tuple(server["unreadable"]),
+        may_write=server["may_write"],
+        clock_ahead=min(server["at"] - sent_at, timedelta())
+        if server["at"] < received_at
+        else server["at"] - received_at,
     )
-
-
-def _ahead(at: datetime, asked: datetime, answered: datetime) -> timedelta:
-    """The server looked at its clock some time between the two: within that nothing is known."""
-    return min(at - asked, timedelta()) if at < answered else at - answered

@@ -1,6 +1,6 @@
-"""What is measured of pipelines, said once: `lockstep exporter` tells Prometheus, the recovery DAG Airflow's client.
+"""Metrics of pipelines, for Prometheus (`lockstep exporter`) and for Airflow's metrics client (the recovery DAG).
 
-A question for all of them together, whose answer takes looks into indexes: what has ended was counted before.
+A constant number of queries for all pipelines, served by indexes: finished epochs are counted in advance.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from itertools import pairwise
 from lockstep.ledger.report import EpochStatus, PipelineStatus, Report, ShownEpoch
 from lockstep.states import UNDECIDED, EpochState, ParticipantState
 
-#: an epoch's way, where nothing goes wrong
+#: states of an epoch in regular order
 _WAY = (EpochState.PLANNED, EpochState.STAGED, EpochState.COMMITTED, EpochState.PUBLISHED, EpochState.CLEANED)
 
 
 @dataclass(frozen=True)
 class ShownMeasures:
-    """Of the newest epoch that every sink of a pipeline shows. `seconds`: by state, how long it took from the one
-    before it, waiting and further attempts with it; of states that it has come to, as far back as history is kept."""
+    """Measures of the newest epoch that is published in all sinks. `seconds`: time from the preceding state to each
+    state, including waiting and retries, as far as the history has it."""
 
     epoch: int
     rows: Mapping[str, int]  #: by output
@@ -30,24 +30,24 @@ class ShownMeasures:
 
 @dataclass(frozen=True)
 class SinkMeasures:
-    """Of the unfinished epochs of a pipeline, in one sink."""
+    """Measures of a pipeline's unfinished epochs in one sink."""
 
-    prepared: int = 0  #: it has voted, and doesn't show them: each may hold a prepared transaction
-    unpublished: int = 0  #: of these, decided
+    prepared: int = 0  #: voted, not published: each may hold a prepared transaction
+    unpublished: int = 0  #: of these, committed
 
 
 @dataclass(frozen=True)
 class Measures:
-    """Of one pipeline, at one moment of the ledger's clock. An age is None where nothing is as old as that."""
+    """Measures of one pipeline at one time of the ledger's clock. An age is None if there is nothing of the kind."""
 
     pipeline: str
     epochs: Mapping[EpochState, int]  #: every state
-    stuck: int  #: they wait for a person, or for recovery
-    held: int  #: of these, by their audits
+    stuck: int  #: need an operator or recovery
+    held: int  #: of these, held by audits
     holes: int  #: between intervals; at most `report.BRIEF_HOLES`
     oldest_undecided: timedelta | None  #: since its range was frozen
     oldest_unpublished: timedelta | None  #: since it was decided
-    lag: timedelta | None  #: since what every sink shows ends
+    lag: timedelta | None  #: age of the newest data published in all sinks
     verified_through: int
     unproven: bool
     kept_wals: int
@@ -57,64 +57,68 @@ class Measures:
 
 
 def measure(report: Report) -> list[Measures]:
-    """Every pipeline that isn't forgotten, by name. Raises `LedgerUnavailable`, `LedgerRefused`."""
-    found = report.pipelines(limit=0, brief=True)
-    shown = report.shown_epochs({one.name: one.shown.epoch for one in found if one.shown})
+    """Measures of every pipeline that isn't forgotten, by name. Raises `LedgerUnavailable`, `LedgerRefused`."""
+    pipelines = report.pipelines(limit=0, brief=True)
+    published = report.shown_epochs({status.name: status.shown.epoch for status in pipelines if status.shown})
     now = report.now()
-    return [_measures(one, shown.get(one.name), now) for one in found]
+    return [_measures(status, published.get(status.name), now) for status in pipelines]
 
 
-def _measures(found: PipelineStatus, shown: ShownEpoch | None, now: datetime) -> Measures:
-    undecided = [now - one.epoch.planned_at for one in found.epochs if one.epoch.state in UNDECIDED]
-    unpublished = [one.age for one in found.epochs if one.epoch.state is EpochState.COMMITTED]
+def _measures(pipeline: PipelineStatus, published: ShownEpoch | None, now: datetime) -> Measures:
+    undecided = [
+        now - epoch_status.epoch.planned_at for epoch_status in pipeline.epochs if epoch_status.epoch.state in UNDECIDED
+    ]
+    unpublished = [
+        epoch_status.age for epoch_status in pipeline.epochs if epoch_status.epoch.state is EpochState.COMMITTED
+    ]
     return Measures(
-        found.name,
-        {state: found.counts.get(state, 0) for state in EpochState},
-        len(found.stuck),
-        sum(one.held for one in found.epochs),
-        len(found.holes),
+        pipeline.name,
+        {state: pipeline.counts.get(state, 0) for state in EpochState},
+        len(pipeline.stuck),
+        sum(epoch_status.held for epoch_status in pipeline.epochs),
+        len(pipeline.holes),
         max(undecided, default=None),
         max(unpublished, default=None),
-        found.shown.lag if found.shown else None,
-        found.verified_through,
-        found.unproven is not None,
-        found.kept.epochs if found.kept else 0,
-        found.kept.bytes if found.kept else 0,
-        _sinks(found.epochs, shown),
-        _of_shown(shown) if shown else None,
+        pipeline.shown.lag if pipeline.shown else None,
+        pipeline.verified_through,
+        pipeline.unproven is not None,
+        pipeline.kept.epochs if pipeline.kept else 0,
+        pipeline.kept.bytes if pipeline.kept else 0,
+        _sinks(pipeline.epochs, published),
+        _of_shown(published) if published else None,
     )
 
 
-def _sinks(epochs: tuple[EpochStatus, ...], shown: ShownEpoch | None) -> dict[str, SinkMeasures]:
-    """Of those that have a part in something unfinished, or in what is shown: a sink with nothing to do is one, too."""
-    named = set(shown.sinks if shown else ())
+def _sinks(epochs: tuple[EpochStatus, ...], published: ShownEpoch | None) -> dict[str, SinkMeasures]:
+    """Measures of every sink of an unfinished or the newest published epoch, including idle sinks."""
+    names = set(published.sinks if published else ())
     prepared: Counter[str] = Counter()
     unpublished: Counter[str] = Counter()
-    for one in epochs:
-        for part in one.participants:
-            named.add(part.sink)
+    for status in epochs:
+        for part in status.participants:
+            names.add(part.sink)
             prepared[part.sink] += part.state is ParticipantState.PREPARED
-            decided = one.epoch.state is EpochState.COMMITTED
+            decided = status.epoch.state is EpochState.COMMITTED
             unpublished[part.sink] += decided and part.state is not ParticipantState.PUBLISHED
-    return {name: SinkMeasures(prepared[name], unpublished[name]) for name in sorted(named)}
+    return {name: SinkMeasures(prepared[name], unpublished[name]) for name in sorted(names)}
 
 
-def _of_shown(shown: ShownEpoch) -> ShownMeasures:
+def _of_shown(published: ShownEpoch) -> ShownMeasures:
     seconds = {
-        state: (shown.came[state] - shown.came[before]).total_seconds()
+        state: (published.came[state] - published.came[before]).total_seconds()
         for before, state in pairwise(_WAY)
-        if before in shown.came and state in shown.came
+        if before in published.came and state in published.came
     }
-    return ShownMeasures(shown.epoch, shown.rows, seconds)
+    return ShownMeasures(published.epoch, published.rows, seconds)
 
 
-#: a sample: values of the labels, and the number
+#: label values and number of a sample
 Samples = Iterator[tuple[tuple[str, ...], float]]
 
 
 @dataclass(frozen=True)
 class Gauge:
-    """One metric. `of`: what a pipeline has of it, without the pipeline's name, which is the first label."""
+    """One metric. `of`: its samples for a pipeline, without the first label, the pipeline's name."""
 
     name: str
     help: str
@@ -123,17 +127,17 @@ class Gauge:
 
 
 def _one(value: float | None) -> Samples:
-    """None: nothing is known, and no number is better than a wrong one."""
+    """A sample, or none if the value is unknown."""
     if value is not None:
         yield (), value
 
 
 def _seconds(age: timedelta | None) -> Samples:
-    """Nothing is as old as that: 0, so that an alert ends when its cause does."""
+    """An age in seconds; 0 if there is none, so that alerts resolve."""
     yield (), age.total_seconds() if age is not None else 0.0
 
 
-#: every metric of a pipeline; how many series there are is bound by the number of pipelines, sinks and outputs
+#: the number of series is bounded by pipelines, sinks and outputs
 GAUGES = (
     Gauge(
         "lockstep_epochs",
@@ -141,47 +145,51 @@ GAUGES = (
         lambda one: (((state.value,), count) for state, count in one.epochs.items()),
         ("state",),
     ),
-    Gauge("lockstep_stuck_epochs", "Epochs that wait for a person or for recovery.", lambda one: _one(one.stuck)),
-    Gauge("lockstep_held_epochs", "Epochs that their audits hold, until a person answers.", lambda one: _one(one.held)),
+    Gauge("lockstep_stuck_epochs", "Epochs that need an operator or recovery.", lambda one: _one(one.stuck)),
+    Gauge("lockstep_held_epochs", "Epochs held by audits until an operator decides.", lambda one: _one(one.held)),
     Gauge("lockstep_holes", "Intervals between the first and the last without an epoch.", lambda one: _one(one.holes)),
     Gauge(
         "lockstep_oldest_undecided_seconds",
-        "Age of the oldest epoch that isn't decided, since its range was frozen; 0: there is none.",
+        "Age of the oldest undecided epoch, since its range was frozen; 0 if there is none.",
         lambda one: _seconds(one.oldest_undecided),
     ),
     Gauge(
         "lockstep_oldest_unpublished_seconds",
-        "Age of the oldest decision that not every sink shows; 0: there is none.",
+        "Age of the oldest committed epoch that is not published in every sink; 0 if there is none.",
         lambda one: _seconds(one.oldest_unpublished),
     ),
     Gauge(
         "lockstep_lag_seconds",
-        "How long ago that ends which every sink shows.",
+        "Age of the newest data that is visible in all sinks.",
         lambda one: _one(one.lag.total_seconds() if one.lag is not None else None),
     ),
     Gauge(
         "lockstep_unproven",
-        "1: a sink may not show what was sealed, and `lockstep status` says which.",
+        "1 if a sink's rows are not proven to be the sealed ones; see `lockstep status`.",
         lambda one: _one(one.unproven),
     ),
-    Gauge("lockstep_verified_epoch", "No epoch up to this one is unproven.", lambda one: _one(one.verified_through)),
-    Gauge("lockstep_kept_wals", "WALs that have stayed after cleanup.", lambda one: _one(one.kept_wals)),
-    Gauge("lockstep_kept_wal_bytes", "What these take in staging.", lambda one: _one(one.kept_bytes)),
+    Gauge(
+        "lockstep_verified_epoch",
+        "Every epoch up to this one is verified in every sink.",
+        lambda one: _one(one.verified_through),
+    ),
+    Gauge("lockstep_kept_wals", "WALs retained after cleanup.", lambda one: _one(one.kept_wals)),
+    Gauge("lockstep_kept_wal_bytes", "Bytes of retained WALs in staging.", lambda one: _one(one.kept_bytes)),
     Gauge(
         "lockstep_sink_prepared_epochs",
-        "Epochs that a sink has voted for and doesn't show: each may hold a prepared transaction.",
+        "Epochs that a sink has voted for but not published; each may hold a prepared transaction.",
         lambda one: (((name,), sink.prepared) for name, sink in one.sinks.items()),
         ("sink",),
     ),
     Gauge(
         "lockstep_sink_unpublished_epochs",
-        "Decided epochs that a sink doesn't show.",
+        "Committed epochs that a sink has not published.",
         lambda one: (((name,), sink.unpublished) for name, sink in one.sinks.items()),
         ("sink",),
     ),
     Gauge(
         "lockstep_shown_epoch",
-        "Number of the newest epoch that every sink shows.",
+        "Number of the newest epoch published in every sink.",
         lambda one: _one(one.shown.epoch if one.shown else None),
     ),
     Gauge(
@@ -192,7 +200,7 @@ GAUGES = (
     ),
     Gauge(
         "lockstep_shown_epoch_seconds",
-        "How long that epoch took to each state, from the one before it.",
+        "Time that epoch took to each state, from the preceding one.",
         lambda one: (((state.value,), took) for state, took in one.shown.seconds.items()) if one.shown else iter(()),
         ("state",),
     ),

@@ -30,10 +30,10 @@ from lockstep.ledger._rows import (
     chunks,
     texts,
     to_epoch,
-    to_kept_wal,
     to_last_shown,
     to_participant,
     to_pending_event,
+    to_retained_wal,
     to_verdict,
 )
 from lockstep.states import DECIDED, Role
@@ -41,7 +41,7 @@ from lockstep.states import DECIDED, Role
 
 @dataclass(frozen=True)
 class SinkSettings:
-    """`deployed`: a spec with these arguments alone; None before any `begin`. `override`: goes before it."""
+    """Operational arguments of a sink. `deployed`: those of the last `begin`, or None; `override` takes precedence."""
 
     deployed: Json | None
     override: Mapping[str, Json]
@@ -49,7 +49,7 @@ class SinkSettings:
 
 @dataclass(frozen=True)
 class Override:
-    """A person's word on one sink. `settings` empty: what was said before is taken back."""
+    """A manual override of one sink's arguments. Empty `settings` revoke earlier ones."""
 
     sink: str
     settings: Mapping[str, Json]
@@ -59,9 +59,8 @@ class Override:
 
 
 @dataclass(frozen=True)
-class LastWord:
-    """The last entry of a participant's history: who told it, of which of its tokens, and why. `age`: by Postgres'
-    clock."""
+class LastNote:
+    """The last history entry of a participant. `age`: by the server's clock."""
 
     id: int
     age: timedelta
@@ -72,7 +71,7 @@ class LastWord:
 
 
 class LedgerReader:
-    """Raises `LedgerUnavailable` when the ledger can't be reached and `LedgerRefused` when it can't be trusted."""
+    """Reads the ledger. Raises `LedgerUnavailable` if it can't be reached, `LedgerRefused` if it can't be trusted."""
 
     def __init__(self, dsn: str, actor: str | None = None) -> None:
         self._connection = LedgerConnection(dsn, actor)
@@ -84,45 +83,45 @@ class LedgerReader:
         return self._connection.actor
 
     def clone(self) -> Self:
-        """The same ledger on a connection of its own, for another thread."""
+        """A reader of the same ledger with its own connection, for another thread."""
         return type(self)(self._connection.dsn, self.actor)
 
     def compacting(self, pipeline: str, sink: str) -> AbstractContextManager[bool]:
-        """Whether nobody else compacts this sink's table; until the block ends nobody else gets to."""
+        """A lock for compactions of this sink's table; yields whether it was acquired."""
         return self._alone(f"lockstep compaction {pipeline} {sink}")
 
     def recovering(self, pipeline: str) -> AbstractContextManager[bool]:
-        """The same of who recovers the pipeline."""
+        """A lock for recoveries of the pipeline; yields whether it was acquired."""
         return self._alone(f"lockstep recovery {pipeline}")
 
     @contextmanager
     def _alone(self, key: str) -> Iterator[bool]:
-        """Nothing safe rests on it: a link that breaks ends it."""
-        with closing(self.clone()) as beside:
-            held = beside._find_one("try_advisory_lock", key=key)
-            yield bool(held and held["held"])
+        """An advisory lock, which a lost connection releases: correctness must not depend on it."""
+        with closing(self.clone()) as session:
+            lock = session._find_one("try_advisory_lock", key=key)
+            yield bool(lock and lock["held"])
 
     def close(self) -> None:
         self._connection.close()
 
     def deployment(self) -> str:
-        """The UUID that the first migration made; in every handle and folder name."""
+        """The ledger's UUID, part of every handle and folder name."""
         if self._deployment is None:
             row = self._find_one("find_deployment")
             if row is None:
-                raise LedgerRefused("the ledger has lost its deployment's id: restore the table lockstep.deployment")
+                raise LedgerRefused("the ledger lacks its deployment's id: restore the table lockstep.deployment")
             self._deployment = str(row["id"])
         return self._deployment
 
     def now(self) -> datetime:
-        """The server's time, by which everything that depends on time goes."""
+        """The server's time, by which all durations are measured."""
         row = self._find_one("find_time")
         assert row is not None, "a SELECT of no table has a row"
         now: datetime = row["now"]
         return now
 
     def recovery_grace(self, pipeline: str) -> timedelta:
-        """How long recovery leaves the pipeline's undecided attempts alone. Raises `UnknownEpoch`."""
+        """How long recovery leaves undecided attempts of the pipeline alone. Raises `UnknownEpoch`."""
         row = self._find_one("find_pipeline", pipeline=pipeline)
         if row is None:
             raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
@@ -130,62 +129,68 @@ class LedgerReader:
         return recovery_grace
 
     def wal_retention(self, pipeline: str) -> WalRetention:
-        """As the definition that began last says it. Raises `UnknownEpoch`."""
+        """The WAL retention of the last begun definition. Raises `UnknownEpoch`."""
         row = self._find_one("find_pipeline", pipeline=pipeline)
         if row is None:
             raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
         return WalRetention(row["keep_wal_time"], row["keep_wal_epochs"])
 
     def kept_wals(self, pipeline: str) -> list[RetainedWal]:
-        """The WALs that have stayed after cleanup, oldest epoch first."""
-        return [to_kept_wal(row) for row in self._find_all("list_retained_wals", pipeline=pipeline)]
+        """Retained WALs, oldest epoch first."""
+        return [to_retained_wal(row) for row in self._find_all("list_retained_wals", pipeline=pipeline)]
 
-    def kept_wal(self, pipeline: str, epoch: int) -> RetainedWal | None:
+    def retained_wal(self, pipeline: str, epoch: int) -> RetainedWal | None:
         row = self._find_one("find_retained_wal", pipeline=pipeline, epoch=epoch)
-        return to_kept_wal(row) if row else None
+        return to_retained_wal(row) if row else None
 
     def wals(self, pipeline: str, limit: int) -> list[tuple[Epoch, RetainedWal | None]]:
-        """The sealed WALs that are there, youngest epoch first: of epochs that aren't finished, and those kept."""
+        """Existing sealed WALs, newest epoch first: those of unfinished epochs, and retained ones."""
         rows = self._find_all("list_wals", pipeline=pipeline, limit=limit)
-        return [(to_epoch(row), _kept_of(row)) for row in rows]
+        wals: list[tuple[Epoch, RetainedWal | None]] = []
+        for row in rows:
+            retained = None
+            if row["retained_wal"] is not None:
+                values = {**row, "epoch": row["id"], "wal": row["retained_wal"], "bytes": row["retained_bytes"]}
+                retained = to_retained_wal(values)
+            wals.append((to_epoch(row), retained))
+        return wals
 
-    def due_wals(self, pipeline: str) -> list[RetainedWal]:
-        """Those that `expire_wals` would give back now."""
-        return [to_kept_wal(row) for row in self._find_all("list_expiring_wals", pipeline=pipeline)]
+    def expiring_wals(self, pipeline: str) -> list[RetainedWal]:
+        """The WALs that `expire_wals` would return now."""
+        return [to_retained_wal(row) for row in self._find_all("list_expiring_wals", pipeline=pipeline)]
 
     def settings(self, pipeline: str, sink: str) -> SinkSettings:
-        """The operational arguments of a sink that any definition has been deployed with, and any person has said."""
+        """Deployed and overridden operational arguments of a sink."""
         row = self._find_one("find_settings", pipeline=pipeline, sink=sink) or {}
         return SinkSettings(row.get("deployed"), row.get("override") or {})
 
     def overrides(self, pipeline: str) -> list[Override]:
-        """Everything that people have said of the operational arguments of the pipeline's sinks, the last one first."""
+        """All overrides of the pipeline's sinks, newest first."""
         return [Override(**row) for row in self._find_all("list_overrides", pipeline=pipeline)]
 
     def planned_sinks(self, pipeline: str) -> list[Json]:
-        """The spec of every sink that was planned in the last seven days, plans that were replaced included."""
+        """Specs of all sinks planned in the last seven days, including replaced plans."""
         return [row["spec"] for row in self._find_all("list_planned_sinks", pipeline=pipeline)]
 
     def find_run(self, run: RunKey) -> Attempt | None:
-        """The attempt that this run's own `begin` took."""
+        """The attempt that the run began."""
         row = self._find_one("find_run", dag_id=run.dag_id, run_id=run.run_id)
         return Attempt(row["pipeline"], row["epoch"], row["attempt"]) if row else None
 
     def run_restates(self, run: RunKey) -> str | None:
-        """Why this run was to restate when it got its epoch; None if it wasn't."""
+        """Reason for which the run restates; None if it doesn't."""
         row = self._find_one("find_run", dag_id=run.dag_id, run_id=run.run_id)
         return row["restate_reason"] if row else None
 
-    def restated_for(self, life: Epoch) -> list[tuple[Epoch, str]]:
-        """Lives of a range with the reasons for which runs were to restate it when they got them, the first one first;
-        none that was given up."""
+    def restate_reasons(self, life: Epoch) -> list[tuple[Epoch, str]]:
+        """Generations of a range with the restate reasons of their runs, oldest first; void ones are omitted."""
         return [
             (to_epoch(row), row["restate_request"])
             for row in self._find_all("list_restate_reasons", pipeline=life.pipeline, root=life.root)
         ]
 
     def require_current(self, attempt: Attempt) -> None:
-        """Raises `Fenced` unless it is its epoch's current attempt, `UnknownEpoch`."""
+        """Raise `Fenced` unless this is the epoch's current attempt; `UnknownEpoch`."""
 
         def work(tx: Transaction) -> None:
             row = tx.one("find_epoch", **guards.key(attempt))
@@ -196,12 +201,13 @@ class LedgerReader:
         self._connection.run(Role.OPERATOR, work)
 
     def attempt_name(self, epoch: Epoch) -> str:
-        """For people: which attempt at the epoch its current one is; the token aside."""
+        """Readable name of the epoch's current attempt."""
         row = {"pipeline": epoch.pipeline, "id": epoch.id}
         return self._connection.run(Role.OPERATOR, lambda tx: guards.attempt_name(tx, row, epoch.attempt))
 
     def require_running(self, attempt: Attempt, sink: str | None = None, execution: int = 0) -> None:
-        """Raises `AlreadyDecided`; `Fenced` when a younger attempt, or execution of prepare for `sink`, took over."""
+        """Raise `AlreadyDecided`; `Fenced` after a newer attempt, or a younger execution of prepare for `sink`, has
+        started."""
 
         def work(tx: Transaction) -> None:
             row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
@@ -214,87 +220,87 @@ class LedgerReader:
         self._connection.run(Role.OPERATOR, work)
 
     def require_predecessor_decided(self, epoch: Epoch) -> None:
-        """Raises `OutOfOrder`: a cursor pipeline prepares n+1, and makes its state, after n is committed."""
+        """Raise `OutOfOrder` for a cursor epoch whose predecessor is undecided: prepare and state come after its
+        commit."""
         if epoch.in_order:
             self._connection.run(
                 Role.PREPARE, lambda tx: guards.require_predecessor_decided(tx, epoch.pipeline, epoch.id)
             )
 
     def predecessor(self, epoch: Epoch) -> Epoch | None:
-        """The epoch that a cursor epoch follows; those that are void, or were replaced, don't count."""
+        """Predecessor of a cursor epoch, which is neither void nor replaced."""
         row = self._find_one("find_predecessor", pipeline=epoch.pipeline, epoch=epoch.id)
         return to_epoch(row) if row else None
 
     def require_predecessor_published(self, epoch: Epoch, sink: str) -> None:
-        """Raises `OutOfOrder`: a sink publishes a cursor pipeline's epochs in order."""
+        """Raise `OutOfOrder` for a cursor epoch whose predecessor is not published in the sink."""
         if epoch.in_order:
             self._connection.run(
                 Role.PUBLISH, lambda tx: guards.require_predecessor_published(tx, epoch.pipeline, epoch.id, sink)
             )
 
     def epoch(self, pipeline: str, epoch: int) -> Epoch:
-        """Raises `UnknownEpoch`."""
+        """One epoch. Raises `UnknownEpoch`."""
         row = self._find_one("find_epoch", pipeline=pipeline, epoch=epoch)
         if row is None:
             raise UnknownEpoch(f"the ledger has no epoch {epoch} of pipeline {pipeline}")
         return to_epoch(row)
 
     def epoch_of_interval(self, pipeline: str, interval: Interval) -> Epoch | None:
-        """The epoch whose interval overlaps `interval`, equal or not."""
+        """The epoch whose interval overlaps `interval`."""
         row = self._find_one("find_epoch_of_interval", pipeline=pipeline, start=interval.start, end=interval.end)
         return to_epoch(row) if row else None
 
     def generations(self, epoch: Epoch) -> list[Epoch]:
-        """Every life of the epoch's range, the original first; those that were given up, too."""
+        """All generations of the epoch's range, original first, including void ones."""
         return [to_epoch(row) for row in self._find_all("list_generations", pipeline=epoch.pipeline, root=epoch.root)]
 
     def replaced(self, epoch: Epoch) -> list[Epoch]:
-        """Those whose place this one is to take, or has taken, in order."""
+        """Epochs that this one replaces, or will replace, in order."""
         if epoch.generation is None:
             return []
         return [to_epoch(row) for row in self._find_all("list_replaced", pipeline=epoch.pipeline, epoch=epoch.id)]
 
     def seals_replaced(self, epoch: Epoch) -> list[Json]:
-        """What the seals of those have counted whose place this one is to take, or has taken."""
+        """Seal summaries of the epochs that this one replaces, or will replace."""
         rows = self._find_all("list_replaced", pipeline=epoch.pipeline, epoch=epoch.id)
         return [row["summary"] or {} for row in rows]
 
-    def standing_from(self, epoch: Epoch) -> list[Epoch]:
-        """A cursor's epochs from this one on that follow one another now."""
+    def sequence_from(self, epoch: Epoch) -> list[Epoch]:
+        """The sequence of a cursor's epochs from this one on."""
         return [
             to_epoch(row) for row in self._find_all("list_epochs_in_order", pipeline=epoch.pipeline, epoch=epoch.id)
         ]
 
-    def last_standing(self, epoch: Epoch, limit: int) -> list[Epoch]:
-        """This epoch of a cursor and those that it follows, at most `limit`, the youngest first; neither void ones, nor
-        those that were replaced."""
+    def last_in_sequence(self, epoch: Epoch, limit: int) -> list[Epoch]:
+        """This epoch of a cursor and its predecessors, newest first, at most `limit`; none void or replaced."""
         rows = self._find_all("list_predecessors", pipeline=epoch.pipeline, epoch=epoch.id, limit=limit)
         return [to_epoch(row) for row in rows]
 
     def successor(self, epoch: Epoch) -> Epoch | None:
-        """The decided epoch that has taken this one's place."""
+        """The decided epoch that replaced this one."""
         row = self._find_one("find_successor", pipeline=epoch.pipeline, root=epoch.root, epoch=epoch.id)
         return to_epoch(row) if row else None
 
     def last_successor(self, epoch: Epoch) -> Epoch | None:
-        """The last decided epoch numbered above this one that has taken the place of one up to it."""
+        """The last decided epoch with a higher number that replaces this epoch or an earlier one."""
         row = self._find_one("find_last_successor", pipeline=epoch.pipeline, epoch=epoch.id)
         return to_epoch(row) if row else None
 
     def pending_replacement(self, current: Epoch) -> Epoch | None:
-        """The epoch that is to take, or has taken, the place of `current`; not one that was given up."""
+        """The next generation of `current`, decided or not, unless void."""
         number = current.generation.number + 1 if current.generation else 1
         key = {"pipeline": current.pipeline, "root": current.root, "generation": number}
         row = self._find_one("find_generation", **key)
         return to_epoch(row) if row else None
 
     def current_epochs(self, pipeline: str, span: Interval) -> list[Epoch]:
-        """Of each interval that meets `span` the last decided life, or the original; by time."""
+        """For each interval that overlaps `span`, the last decided generation, or the original; by time."""
         rows = self._find_all("list_current_epochs", pipeline=pipeline, start=span.start, end=span.end)
         return [to_epoch(row) for row in rows]
 
     def epoch_before(self, pipeline: str, epoch: int) -> Epoch | None:
-        """The one with the next smaller number, void or not."""
+        """The epoch with the next lower number, including void ones."""
         row = self._find_one("find_epoch_before", pipeline=pipeline, epoch=epoch)
         return to_epoch(row) if row else None
 
@@ -303,49 +309,49 @@ class LedgerReader:
         return to_epoch(row) if row else None
 
     def last_original(self, pipeline: str, below: int | None = None) -> Epoch | None:
-        """The last epoch, void or not, that doesn't take another's place: after it a cursor goes on. `below`: of those
-        with a smaller number."""
+        """The last epoch of generation 0, including void ones, where a cursor continues. `below`: only lower
+        numbers."""
         row = self._find_one("find_last_original", pipeline=pipeline, below=below)
         return to_epoch(row) if row else None
 
     def source_end(self, pipeline: str, source: str, before: int) -> Position | None:
-        """Where a cursor source ended in the last epoch before epoch `before` that names it, void or not, or else in
-        the savepoint that the pipeline began with."""
+        """End of a cursor source in the last epoch before `before` that contains it, or else in the pipeline's
+        savepoint."""
         row = self._find_one("find_source_before", pipeline=pipeline, source=source, epoch=before)
         if row is None:
             return (self.savepoint(pipeline) or {"positions": {}})["positions"].get(source)
         return row["end"]
 
     def pipeline_change(self, pipeline: str, change: str) -> Json | None:
-        """What stood behind the last `change` of a pipeline as a whole that a person made."""
+        """Details of the last manual `change` of the pipeline."""
         row = self._find_one("find_pipeline_change", pipeline=pipeline, change=change)
         return row["details"] if row else None
 
     def abandoned_epoch(self, pipeline: str) -> Epoch | None:
-        """A cursor pipeline's lowest undecided epoch whose lease has run out."""
+        """Lowest undecided epoch of a cursor pipeline without an active lease."""
         row = self._find_one("find_abandoned_epoch", pipeline=pipeline)
         return to_epoch(row) if row else None
 
     def count_in_flight(self, pipeline: str) -> int:
-        """Epochs that are not published yet."""
+        """Number of originals that are not published."""
         row = self._find_one("count_in_flight", pipeline=pipeline)
         return int(row["in_flight"]) if row else 0
 
     def unfinished_epochs(self, pipeline: str) -> list[Epoch]:
-        """Everything but cleaned and void, in order."""
+        """All epochs that are not cleaned, replaced or void, in order."""
         return [to_epoch(row) for row in self._find_all("list_unfinished_epochs", pipeline=pipeline)]
 
     def sealed_epochs(self, pipeline: str, oldest: int) -> list[Epoch]:
-        """Those from epoch `oldest` on that have a sealed WAL, cleaned or not, in order."""
+        """Epochs from `oldest` on with a sealed WAL, cleaned or not, in order."""
         return [to_epoch(row) for row in self._find_all("list_sealed_epochs", pipeline=pipeline, oldest=oldest)]
 
     def savepoint(self, pipeline: str) -> Json | None:
-        """What the pipeline began with, as `start_from` was given it."""
+        """The savepoint that the pipeline started from."""
         row = self._find_one("find_savepoint", pipeline=pipeline)
         return row["savepoint"] if row else None
 
     def has_keyed_state(self, pipeline: str) -> bool:
-        """Whether the pipeline has had keyed state, or began with a savepoint that has some."""
+        """Whether the pipeline has had keyed state, or started from a savepoint with state."""
         return self._find_one("find_any_keyed_state", pipeline=pipeline) is not None
 
     def last_decided_epoch(self, pipeline: str) -> Epoch | None:
@@ -353,11 +359,11 @@ class LedgerReader:
         return to_epoch(row) if row else None
 
     def has_claims(self, pipeline: str) -> bool:
-        """Whether an epoch of the pipeline owns files."""
+        """Whether any epoch of the pipeline claims files."""
         return self._find_one("find_any_claim", pipeline=pipeline) is not None
 
     def abandoned_epochs(self, pipeline: str, recovery_grace: timedelta) -> list[Epoch]:
-        """Undecided, unleased, and without a sign of life for longer than `recovery_grace`."""
+        """Undecided epochs without a lease and without any change for longer than `recovery_grace`."""
         return [
             to_epoch(row)
             for row in self._find_all("list_abandoned_epochs", pipeline=pipeline, recovery_grace=recovery_grace)
@@ -368,74 +374,73 @@ class LedgerReader:
         return {row["sink"]: to_participant(row) for row in rows}
 
     def last_shown(self, pipeline: str, sinks: Sequence[str]) -> list[LastShown]:
-        """What each of `sinks` was last to show, youngest first, see the statement; nothing of one that shows none of
-        the youngest epochs."""
+        """The last publications of each sink, newest first; see the statement list_last_published."""
         rows = self._find_all("list_last_published", pipeline=pipeline, sinks=list(sinks))
         return [to_last_shown(row) for row in rows]
 
     def published_in(self, pipeline: str, sink: str, *, resolved: bool = False) -> list[tuple[int, str]]:
-        """Number and manifest hash of each epoch that the sink shows by its own proof; `resolved`: or by a word."""
+        """Number and manifest hash of each epoch published in the sink; `resolved`: including those resolved
+        manually."""
         rows = self._find_all("list_published", pipeline=pipeline, sink=sink, resolved=resolved)
         return [(row["id"], row["manifest_hash"]) for row in rows]
 
     def pending_events(self, pipeline: str, epochs: Sequence[int]) -> list[PendingAssetEvent]:
-        """What sinks show of these epochs, and Airflow's assets may not know."""
+        """Pending asset events of these epochs."""
         return [
             to_pending_event(row)
             for row in self._find_all("find_pending_events", pipeline=pipeline, epochs=list(epochs))
         ]
 
     def all_pending_events(self, limit: int) -> list[PendingAssetEvent]:
-        """The same of all pipelines, of each sink the longest there, with the runs that came to each epoch."""
+        """Pending asset events of all pipelines, each sink's oldest first, with the runs of each epoch."""
         return [to_pending_event(row) for row in self._find_all("list_pending_events", limit=limit)]
 
-    def last_word(self, epoch: Epoch, sink: str) -> LastWord | None:
-        """What was told last of the sink's part in the epoch, whatever it was."""
+    def last_note(self, epoch: Epoch, sink: str) -> LastNote | None:
+        """The last history entry of the sink's part in the epoch."""
         row = self._find_one("find_last_note", pipeline=epoch.pipeline, epoch=epoch.id, sink=sink)
-        return to_last_word(row) if row else None
+        return to_last_note(row) if row else None
 
     def verdict(self, pipeline: str, epoch: int) -> Verdict | None:
-        """What the audits of the epoch's sealed WAL came to; None where they weren't asked, or there are none."""
+        """Verdict of the audits on the sealed WAL; None before the audits, or without any."""
         row = self._find_one("find_verdict", pipeline=pipeline, epoch=epoch)
         return to_verdict(row) if row else None
 
     def require_not_held(self, epoch: Epoch) -> None:
-        """Raises `EpochHeld`, with what a person can do."""
-        if (found := self.verdict(epoch.pipeline, epoch.id)) is not None:
-            guards.require_not_held(epoch.pipeline, epoch.id, found)
+        """Raise `EpochHeld`, with the possible commands."""
+        if (verdict := self.verdict(epoch.pipeline, epoch.id)) is not None:
+            guards.require_not_held(epoch.pipeline, epoch.id, verdict)
 
     def measured_before(self, epoch: Epoch, limit: int) -> list[tuple[Json, dict[str, float]]]:
-        """Of the last `limit` decided epochs before this one, the youngest first: the summary of the seal, and what
-        audits have measured, by their names."""
+        """Seal summary and audit measures by name of the last `limit` decided epochs before this one, newest first."""
         rows = self._find_all("list_measured_epochs", pipeline=epoch.pipeline, epoch=epoch.id, limit=limit)
         return [
             (
                 row["summary"] or {},
-                {one["name"]: one["value"] for one in row["results"] or () if one["value"] is not None},
+                {result["name"]: result["value"] for result in row["results"] or () if result["value"] is not None},
             )
             for row in rows
         ]
 
     def find_claimed_paths(self, pipeline: str, source: str, paths: Iterable[str]) -> set[str]:
-        """Those of `paths` that some epoch of this source owns, in whole or in part."""
-        found: set[str] = set()
+        """The `paths` that an epoch of this source claims, at least in part."""
+        claimed: set[str] = set()
         for chunk in chunks(paths):
-            chunk.sort()  # neighbours in the index one after the other
-            new = self._find_all("list_unclaimed_paths", pipeline=pipeline, source=source, paths=texts(chunk))
-            found.update(chunk)
-            found.difference_update(row["path"] for row in new)
-        return found
+            chunk.sort()  # adjacent index entries
+            unclaimed = self._find_all("list_unclaimed_paths", pipeline=pipeline, source=source, paths=texts(chunk))
+            claimed.update(chunk)
+            claimed.difference_update(row["path"] for row in unclaimed)
+        return claimed
 
     def find_own_paths(self, pipeline: str, source: str, paths: Iterable[str], own: Sequence[int]) -> set[str]:
-        """Those of `paths` that one of the epochs `own` claims, in whole or in part."""
+        """The `paths` that one of the epochs `own` claims, at least in part."""
         key = {"pipeline": pipeline, "source": source, "own": list(own)}
-        found = (self._find_all("find_own_claims", **key, paths=texts(chunk)) for chunk in chunks(paths))
-        return {row["path"] for rows in found for row in rows}
+        chunk_rows = (self._find_all("find_own_claims", **key, paths=texts(chunk)) for chunk in chunks(paths))
+        return {row["path"] for rows in chunk_rows for row in rows}
 
     def find_claims(
         self, pipeline: str, source: str, paths: Iterable[str], exclude: Sequence[int] = ()
     ) -> dict[str, Claim]:
-        """Of each path the last claim, whole or highest range, that another epoch than those of `exclude` has on it."""
+        """The last claim on each path, ignoring those of the epochs `exclude`."""
         rows = [
             row
             for chunk in chunks(paths)
@@ -448,7 +453,7 @@ class LedgerReader:
     def find_paths_by_head(
         self, pipeline: str, source: str, heads: Iterable[str], exclude: Sequence[int] = ()
     ) -> set[str]:
-        """Paths on which another epoch than those of `exclude` has a claim with one of these heads."""
+        """Paths claimed with one of these heads, ignoring the epochs `exclude`."""
         rows = self._find_all(
             "find_claimed_heads", pipeline=pipeline, source=source, heads=texts(heads), exclude=list(exclude)
         )
@@ -457,14 +462,14 @@ class LedgerReader:
     def find_issued_tokens(
         self, pipeline: str, epoch: int, tokens: Sequence[int], *, attempts: bool = True
     ) -> set[int]:
-        """Those of `tokens` that this ledger issued for this epoch. `attempts` False: not to attempts, which name no
-        transaction and no folder by theirs."""
+        """The `tokens` that this ledger issued for the epoch. `attempts` False: without tokens of attempts, which never
+        name a transaction or folder."""
         rows = self._find_all("find_executions", pipeline=pipeline, epoch=epoch, tokens=list(tokens))
         return {row["token"] for row in rows if attempts or row["by_execution"]}
 
     def find_own_execution(self, attempt: Attempt, role: Role) -> int | None:
-        """The youngest token that this actor has taken for the role in the attempt: a task's actor is one try of it."""
-        found = self._find_one(
+        """The youngest token that this actor took for the role in the attempt; the actor of a task is one try."""
+        row = self._find_one(
             "find_own_execution",
             pipeline=attempt.pipeline,
             epoch=attempt.epoch,
@@ -472,21 +477,15 @@ class LedgerReader:
             role=role.value,
             actor=self.actor,
         )
-        return found["token"] if found else None
+        return row["token"] if row else None
 
     def _find_one(self, name: str, **parameters: object) -> Row | None:
-        found = self._find_all(name, **parameters)
-        return found[0] if found else None
+        rows = self._find_all(name, **parameters)
+        return rows[0] if rows else None
 
     def _find_all(self, name: str, **parameters: object) -> list[Row]:
         return self._connection.read(name, **parameters)
 
 
-def _kept_of(row: Row) -> RetainedWal | None:
-    if row["kept_wal"] is None:
-        return None
-    return to_kept_wal({**row, "epoch": row["id"], "wal": row["kept_wal"], "bytes": row["kept_bytes"]})
-
-
-def to_last_word(row: Row) -> LastWord:
-    return LastWord(row["id"], row["age"], row["token"], Role(row["role"]), row["actor"], row["reason"])
+def to_last_note(row: Row) -> LastNote:
+    return LastNote(row["id"], row["age"], row["token"], Role(row["role"]), row["actor"], row["reason"])

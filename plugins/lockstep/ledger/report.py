@@ -1,4 +1,4 @@
-"""What `lockstep status` tells: each pipeline's epochs, and what is stuck and why. It only reads."""
+"""Reports for `lockstep status`: each pipeline's epochs, and why some are stuck. Read-only."""
 
 from __future__ import annotations
 
@@ -16,56 +16,56 @@ from lockstep.observability import suggestions
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
 PATIENCE = timedelta(minutes=5)
-YOUNGEST = 20  #: epochs of a pipeline that are shown beside the unfinished ones, unless somebody says how many
-SHOWN = 1000  #: of many pipelines no more than so many in all, one of each at least: what is shown is what it costs
-BRIEF_HOLES = 101  #: of a pipeline, where somebody wants it brief
+YOUNGEST = 20  #: default number of epochs listed in addition to unfinished ones
+SHOWN = 1000  #: limit for all pipelines together, at least one of each
+BRIEF_HOLES = 101  #: limit in a brief report
 _NO_PLAN = Plan({}, {}).to_json()
-_AT_ONCE = 5000  #: epochs of one question: their plans are in memory at a time
+_AT_ONCE = 5000  #: epochs per query, whose plans are held in memory
 
 
 @dataclass(frozen=True)
 class EpochStatus:
-    """One epoch as it stands. `stuck`: why it doesn't move, and what moves it; None while all is well."""
+    """Status of one epoch. `stuck`: why it does not progress and which command helps; None otherwise."""
 
     epoch: Epoch
     age: timedelta  #: since the last change of state or attempt
     attempt_age: timedelta
-    run: str | None  #: whose attempt it is: run id of dag id
+    run: str | None  #: owner of the attempt: run id of dag id
     leased: bool
     participants: tuple[Participant, ...]
     stuck: str | None
-    attempts: int = 0  #: how often a `begin` has opened one; its tokens are for programs
-    last_run: RunKey | None = None  #: the last one whose `begin` came to this epoch
-    late: tuple[str, ...] = ()  #: files that came for its interval after it was decided; the ledger can't know them
-    changed: tuple[ChangedFile, ...] = ()  #: files that are no longer what it read; nor can it know these
-    #: by source, what its rows waited for when it was planned; only the source can tell
+    attempts: int = 0  #: number of attempts opened by `begin`
+    last_run: RunKey | None = None  #: the last run that began this epoch
+    late: tuple[str, ...] = ()  #: files of its interval that arrived after the decision; unknown to the ledger
+    changed: tuple[ChangedFile, ...] = ()  #: files that changed since they were read; unknown to the ledger
+    #: by source, what held rows back when it was planned; reported by the source
     held_back: Mapping[str, str] = field(default_factory=dict)
-    finished: tuple[str, ...] = ()  #: sources that it has read to their end; only they can tell
+    finished: tuple[str, ...] = ()  #: sources read to their end; reported by the source
     verdict: Verdict | None = None  #: of its audits
-    redefined: tuple[str, ...] = ()  #: sinks and sources that the pipeline's newest epoch has otherwise
+    redefined: tuple[str, ...] = ()  #: sinks and sources whose definition changed since
 
     @property
     def held(self) -> bool:
-        """Whether its audits keep it from going on, until a person answers."""
+        """Whether a held verdict blocks the epoch until an operator decides."""
         undecided = self.epoch.state in UNDECIDED
         return undecided and self.verdict is not None and self.verdict.outcome is Outcome.HELD
 
     @property
     def rows(self) -> dict[str, int]:
-        """Rows per output, once the WAL is sealed."""
+        """Sealed rows per output."""
         outputs = self.epoch.counted
         return {name: facts["rows"] for name, facts in outputs.items() if "rows" in facts}
 
     @property
     def quarantined(self) -> dict[str, int]:
-        """Rows per output that audits sent to quarantine, of outputs where some did."""
-        found = (self.epoch.summary or {}).get("quarantined", {})
-        return {name: facts["rows"] for name, facts in found.items() if facts["rows"]}
+        """Rows per output that audits quarantined, where there are any."""
+        outputs = (self.epoch.summary or {}).get("quarantined", {})
+        return {name: facts["rows"] for name, facts in outputs.items() if facts["rows"]}
 
 
 @dataclass(frozen=True)
 class Unproven:
-    """An epoch that a sink has published, and of which nothing proves that it shows what was sealed."""
+    """A published epoch whose rows in the sink are not proven to be the sealed ones."""
 
     epoch: int
     sink: str
@@ -74,8 +74,8 @@ class Unproven:
 
 @dataclass(frozen=True)
 class Shown:
-    """What every sink of a pipeline shows: its newest such epoch, and how long ago that ends which they show. An
-    interval ends when it says, a cursor's range when it was frozen."""
+    """The newest epoch published in all sinks, and the age of its data: since the end of the interval, or since the
+    range of a cursor was frozen."""
 
     epoch: int
     lag: timedelta
@@ -83,8 +83,8 @@ class Shown:
 
 @dataclass(frozen=True)
 class ShownEpoch:
-    """An epoch that every sink shows, with its rows by output. `came`: when it came to each state for the last time, to
-    `planned` for the first; only what the history still has."""
+    """An epoch published in all sinks, with rows per output. `came`: time of the last transition to each state, of the
+    first to `planned`, as far as the history has it."""
 
     epoch: int
     rows: Mapping[str, int]
@@ -94,10 +94,10 @@ class ShownEpoch:
 
 @dataclass(frozen=True)
 class PipelineStatus:
-    """One pipeline: how many epochs are in each state, what is missing between intervals, the youngest epochs.
+    """Status of one pipeline: counts by state, gaps between intervals, newest epochs.
 
-    `verified_through`: of no epoch up to this one a sink's rows are unproven; 0 if the first one's are. `unproven`: the
-    first that is published and unproven, wherever the others stand.
+    `verified_through`: every epoch up to this one is verified in every sink; 0 if the first is not. `unproven`: the
+    first published epoch that is not verified.
     """
 
     name: str
@@ -105,31 +105,31 @@ class PipelineStatus:
     last_epoch: int
     counts: Mapping[EpochState, int]
     holes: tuple[Interval, ...]
-    epochs: tuple[EpochStatus, ...]  #: the unfinished ones and the youngest, highest number first
-    forgotten: str | None = None  #: when, by whom and why it was forgotten
-    kept: KeptWals | None = None  #: the WALs that have stayed after cleanup, if any
+    epochs: tuple[EpochStatus, ...]  #: unfinished and newest ones, highest number first
+    forgotten: str | None = None  #: time, actor and reason of forgetting
+    kept: KeptWals | None = None  #: retained WALs, if any
     verified_through: int = 0
     unproven: Unproven | None = None
-    shown: Shown | None = None  #: None: nothing yet
+    shown: Shown | None = None  #: None: no published epoch
 
     @property
     def stuck(self) -> tuple[EpochStatus, ...]:
-        """What somebody should be told of: the epochs that don't move, oldest first."""
-        return tuple(sorted((one for one in self.epochs if one.stuck), key=lambda one: one.epoch.id))
+        """Epochs that do not progress, oldest first."""
+        return tuple(sorted((status for status in self.epochs if status.stuck), key=lambda status: status.epoch.id))
 
     @property
     def trouble(self) -> str | None:
-        """One sentence: what is stuck, and what moves the first of it; None while all is well."""
+        """One sentence about the stuck epochs and the command for the first; None if there are none."""
         if not self.stuck:
             return None
-        first, numbers = self.stuck[0], ", ".join(str(one.epoch.id) for one in self.stuck)
+        first, numbers = self.stuck[0], ", ".join(str(status.epoch.id) for status in self.stuck)
         count = f"{len(self.stuck)} epochs are stuck ({numbers})" if len(self.stuck) > 1 else "an epoch is stuck"
         return f"pipeline {self.name}: {count}; epoch {first.epoch.id} ({first.epoch.state}): {first.stuck}"
 
 
 @dataclass(frozen=True)
 class LineEntry:
-    """One epoch on a time line. `rows`: of all outputs together; None before the seal."""
+    """One epoch on a time line. `rows`: of all outputs; None before the seal."""
 
     epoch: int
     interval: Interval | None
@@ -139,7 +139,7 @@ class LineEntry:
 
 @dataclass(frozen=True)
 class HistoryEntry:
-    """One transition, with whoever made it. `sink` None: of the epoch itself."""
+    """One transition and its actor. `sink` None: of the epoch itself."""
 
     at: datetime
     sink: str | None
@@ -150,11 +150,11 @@ class HistoryEntry:
     role: str
     actor: str
     reason: str | None
-    ordinal: int | None = None  #: the how-manieth attempt `attempt` is; None for one that is nobody's
+    ordinal: int | None = None  #: ordinal of `attempt` among those opened by begin; None for others
 
 
 class Report(LedgerReader):
-    """Raises `LedgerUnavailable`, `LedgerRefused`."""
+    """Reports of status and history. Raises `LedgerUnavailable`, `LedgerRefused`."""
 
     def pipelines(
         self,
@@ -164,13 +164,12 @@ class Report(LedgerReader):
         unfinished: int | None = None,
         brief: bool = False,
     ) -> list[PipelineStatus]:
-        """Every pipeline that isn't forgotten, each with its `limit` youngest epochs and all that are unfinished.
+        """Every pipeline that isn't forgotten, with its `limit` newest epochs and all unfinished ones.
 
-        `limit` None: `YOUNGEST`, or of many pipelines fewer, `SHOWN` in all. `unfinished`, `brief`: as of one.
+        `limit` None: `YOUNGEST`, or fewer for many pipelines, `SHOWN` in total. `unfinished`, `brief`: see `pipeline`.
 
-        An epoch is stuck when it waits for a person or for recovery. A decided one: for `max_wait` it has not moved and
-        nobody has been at publishing it. An undecided one: its attempt was voided, or nobody has been at it for
-        `max_wait` (a retry may come).
+        An epoch is stuck if it needs an operator or recovery. A decided one: no change and no publisher for `max_wait`.
+        An undecided one: its attempt was voided, or no task was active for `max_wait`.
         """
         rows = self._find_all("list_pipelines")
         youngest = min(YOUNGEST, max(1, SHOWN // max(1, len(rows)))) if limit is None else limit
@@ -181,8 +180,8 @@ class Report(LedgerReader):
         ]
 
     def recoverable(self) -> list[str]:
-        """The pipelines that recovery has to look after: all that aren't forgotten, and where one of these prepared,
-        that one too for seven days."""
+        """Names of the pipelines that recovery handles: all but forgotten ones, and forgotten ones for seven days after
+        a prepare."""
         return [str(row["name"]) for row in self._find_all("list_recoverable_pipelines")]
 
     def pipeline(
@@ -195,18 +194,17 @@ class Report(LedgerReader):
         unfinished: int | None = None,
         brief: bool = False,
     ) -> PipelineStatus | None:
-        """One pipeline, or None if the ledger doesn't know it.
+        """One pipeline, or None if unknown.
 
-        `before`: its `limit` youngest epochs are those below this number; `unfinished`: of what is unfinished only so
-        many, the oldest; `brief`: for a list, which shows no plan and nothing of the seal but the rows: the epochs come
-        with an empty plan; and no more than the first `BRIEF_HOLES` holes.
+        `before`: newest epochs below this number; `unfinished`: at most so many unfinished epochs, oldest first;
+        `brief`: empty plans, seal summaries with rows only, and at most `BRIEF_HOLES` gaps.
         """
         row = self._find_one("find_pipeline", pipeline=name)
         return self._pipelines([row], limit, max_wait, before, unfinished, brief)[0] if row else None
 
     def line(self, pipeline: str, *, limit: int, before: int | None = None) -> list[LineEntry]:
-        """The `limit` youngest epochs below number `before` (None: of all), highest number first, as a time line shows
-        them: what a thousand of them cost is a look into an index and a few bytes each."""
+        """The `limit` newest epochs below number `before` (None: of all), highest first, for a time line. Cheap for
+        thousands."""
         rows = self._find_all("list_timeline", pipeline=pipeline, limit=limit, before=before)
         return [
             LineEntry(
@@ -219,48 +217,56 @@ class Report(LedgerReader):
         ]
 
     def epoch_status(self, epoch: Epoch, *, max_wait: timedelta = PATIENCE) -> EpochStatus:
-        """Of an epoch that the ledger has."""
+        """Status of an existing epoch."""
         return self._epochs([epoch.pipeline], 1, max_wait, epoch.id + 1, 0, False)[epoch.pipeline][0]
 
     def dags(self, pipelines: Iterable[str]) -> dict[str, frozenset[str]]:
-        """Of each pipeline the ids of the DAGs whose runs have begun its youngest epochs; those of no DAG aside."""
+        """Ids of the DAGs whose runs began the newest epochs of each pipeline."""
         rows = _by_pipeline(self._find_all("list_dags", pipelines=list(pipelines)))
-        return {name: frozenset(row["dag_id"] for row in found) - suggestions.OF_NO_DAG for name, found in rows.items()}
+        return {
+            name: frozenset(row["dag_id"] for row in dag_rows) - suggestions.OF_NO_DAG
+            for name, dag_rows in rows.items()
+        }
 
     def pipelines_of_dag(self, dag_id: str) -> list[str]:
-        """The pipelines whose epochs the DAG's runs begin; none before the first of them."""
+        """Pipelines whose epochs the DAG's runs began."""
         return [str(row["pipeline"]) for row in self._find_all("list_pipelines_of_dag", dag_id=dag_id)]
 
     def epochs_of_run(self, run: RunKey, pipelines: Iterable[str]) -> list[Epoch]:
-        """What one of Airflow's runs has begun: the epoch of its DAG's pipeline, or one of each of `pipelines`."""
+        """Epochs that a run of Airflow began: of its DAG's pipeline, or one of each of `pipelines`."""
         names = [run.run_id, *(run.part(pipeline).run_id for pipeline in pipelines)]
         rows = self._find_all("list_epochs_of_runs", dag_id=run.dag_id, run_ids=names)
         return [to_epoch(row) for row in rows]
 
     def knows_run(self, run: RunKey, epoch: Epoch) -> bool:
-        """Whether a run, perhaps one that was deleted, has begun an epoch of `epoch`'s range, as a whole or in part."""
+        """Whether a run, possibly deleted, began an epoch of the range of `epoch`."""
         parts = (run, run.part(epoch.pipeline))
-        names = [one.run_id for part in parts for one in (part, part.member(epoch.interval, 1))]
+        names = [member.run_id for part in parts for member in (part, part.member(epoch.interval, 1))]
         return bool(self._find_all("list_epochs_of_runs", dag_id=run.dag_id, run_ids=names))
 
     def history(self, pipeline: str, epoch: int) -> list[HistoryEntry]:
-        """Every transition of one epoch and its participants, oldest first."""
+        """All transitions of an epoch and its participants, oldest first."""
         rows = self._find_all("list_transitions", pipeline=pipeline, epoch=epoch)
-        begun = dict.fromkeys(row["attempt"] for row in rows if row["sink"] is None and row["role"] == Role.BEGIN)
-        ordinals = {attempt: number for number, attempt in enumerate(begun, 1)}
+        attempts = dict.fromkeys(row["attempt"] for row in rows if row["sink"] is None and row["role"] == Role.BEGIN)
+        ordinals = {attempt: number for number, attempt in enumerate(attempts, 1)}
         return [replace(_entry(row), ordinal=ordinals.get(row["attempt"])) for row in rows]
 
     def took(self, epoch: Epoch) -> timedelta | None:
-        """From the begin of its last attempt until every sink showed it, if the history has it."""
-        moves = [one for one in self.history(epoch.pipeline, epoch.id) if one.sink is None]
-        begun = [one.at for one in moves if one.attempt == epoch.attempt]
-        shown = [one.at for one in moves if one.target == EpochState.PUBLISHED]
-        return shown[0] - begun[0] if begun and shown else None
+        """Time from the begin of the last attempt to the publication in all sinks, if the history has it."""
+        moves = [entry for entry in self.history(epoch.pipeline, epoch.id) if entry.sink is None]
+        starts = [entry.at for entry in moves if entry.attempt == epoch.attempt]
+        published = [entry.at for entry in moves if entry.target == EpochState.PUBLISHED]
+        return published[0] - starts[0] if starts and published else None
 
     def shown_epochs(self, epochs: Mapping[str, int]) -> dict[str, ShownEpoch]:
-        """By pipeline, of epochs that are each one's newest that every sink shows: {pipeline: number of the epoch}."""
+        """By pipeline, the given epoch with its rows and transition times."""
         rows = self._find_all("list_epoch_times", pipelines=list(epochs), epochs=list(epochs.values()))
-        return {row["pipeline"]: _shown_epoch(row) for row in rows}
+        published = {}
+        for row in rows:
+            came = {state: row[state] for state in EpochState if row.get(state) is not None}
+            sinks = tuple(row["sinks"] or ())
+            published[row["pipeline"]] = ShownEpoch(row["epoch"], row["rows"] or {}, sinks, came)
+        return published
 
     def _pipelines(
         self,
@@ -271,33 +277,39 @@ class Report(LedgerReader):
         unfinished: int | None,
         brief: bool,
     ) -> list[PipelineStatus]:
-        """As many questions of all of them as of one."""
+        """Status of several pipelines, with as many queries as for one."""
         names = [row["name"] for row in rows]
         counts = _by_pipeline(self._find_all("count_states", pipelines=names))
         intervals = [row["name"] for row in rows if row["keyed_by"] == KeyedBy.INTERVAL]
-        holes = _by_pipeline(
+        gaps = _by_pipeline(
             self._find_all("find_gaps", pipelines=intervals, limit=BRIEF_HOLES if brief else None) if intervals else []
         )
         verified = {row["pipeline"]: row for row in self._find_all("find_verified", pipelines=names)}
-        kept = {row.pop("pipeline"): row for row in self._find_all("count_retained_wals", pipelines=names)}
-        shown = {row["pipeline"]: row for row in self._find_all("list_freshness", pipelines=names)}
+        retained = {row.pop("pipeline"): row for row in self._find_all("count_retained_wals", pipelines=names)}
+        freshness = {row["pipeline"]: row for row in self._find_all("list_freshness", pipelines=names)}
         epochs = self._epochs(names, limit, max_wait, before, unfinished, brief)
-        return [
-            PipelineStatus(
-                row["name"],
+        statuses = []
+        for row in rows:
+            name = row["name"]
+            blocker, newest = verified[name], freshness.get(name)
+            unproven = None
+            if blocker["unproven"] is not None:
+                unproven = Unproven(blocker["epoch"], blocker["sink"], blocker["unproven"])
+            status = PipelineStatus(
+                name,
                 KeyedBy(row["keyed_by"]),
                 row["last_epoch"],
-                {EpochState(one["state"]): int(one["epochs"]) for one in counts.get(row["name"], ())},
-                tuple(Interval(hole["start"], hole["end"]) for hole in holes.get(row["name"], ())),
-                epochs.get(row["name"], ()),
+                {EpochState(count["state"]): int(count["epochs"]) for count in counts.get(name, ())},
+                tuple(Interval(gap["start"], gap["end"]) for gap in gaps.get(name, ())),
+                epochs.get(name, ()),
                 guards.describe_forgetting(row) if row["forgotten_at"] is not None else None,
-                KeptWals(**kept[row["name"]]) if row["name"] in kept else None,
-                verified[row["name"]]["through"],
-                _unproven(verified[row["name"]]),
-                _shown(shown.get(row["name"])),
+                KeptWals(**retained[name]) if name in retained else None,
+                blocker["through"],
+                unproven,
+                Shown(newest["epoch"], newest["lag"]) if newest else None,
             )
-            for row in rows
-        ]
+            statuses.append(status)
+        return statuses
 
     def _epochs(
         self,
@@ -308,44 +320,35 @@ class Report(LedgerReader):
         unfinished: int | None,
         brief: bool,
     ) -> dict[str, tuple[EpochStatus, ...]]:
-        """By pipeline, highest number first."""
+        """Epoch status by pipeline, highest number first."""
         among = {"limit": limit, "before": before, "unfinished": unfinished, "brief": brief}
         epochs = _by_pipeline(self._find_all("list_epochs", pipelines=list(names), **among))
         publishers: dict[tuple[str, int], list[Row]] = {}
-        of = [(row["pipeline"], row["id"]) for found in epochs.values() for row in found]
-        for row in self._find_all("list_publishers", pipelines=[one for one, _ in of], epochs=[one for _, one in of]):
+        keys = [(row["pipeline"], row["id"]) for epoch_rows in epochs.values() for row in epoch_rows]
+        for row in self._find_all(
+            "list_publishers", pipelines=[pipeline for pipeline, _ in keys], epochs=[number for _, number in keys]
+        ):
             publishers.setdefault((row["pipeline"], row["epoch"]), []).append(row)
         return {
-            name: tuple(_status(row, publishers.get((name, row["id"]), ()), max_wait) for row in found)
-            for name, found in epochs.items()
+            name: tuple(_status(row, publishers.get((name, row["id"]), ()), max_wait) for row in epoch_rows)
+            for name, epoch_rows in epochs.items()
         }
 
 
-def _shown(row: Row | None) -> Shown | None:
-    return Shown(row["epoch"], row["lag"]) if row else None
-
-
-def _shown_epoch(row: Row) -> ShownEpoch:
-    came = {state: row[state] for state in EpochState if row.get(state) is not None}
-    return ShownEpoch(row["epoch"], row["rows"] or {}, tuple(row["sinks"] or ()), came)
-
-
 def _by_pipeline(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
+    grouped: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(row["pipeline"], []).append(row)
-    return found
-
-
-def _unproven(row: Row) -> Unproven | None:
-    return Unproven(row["epoch"], row["sink"], row["unproven"]) if row["unproven"] is not None else None
+        grouped.setdefault(row["pipeline"], []).append(row)
+    return grouped
 
 
 def _status(row: Row, publishers: Sequence[Row], max_wait: timedelta) -> EpochStatus:
     epoch = to_epoch(row if row["plan"] is not None else {**row, "plan": _NO_PLAN})
     participants = tuple(map(to_participant, publishers))
     verdict = to_verdict(row["verdict"]) if row["verdict"] else None
-    silent = any(one["silence"] > max_wait for one in publishers if one["state"] != ParticipantState.PUBLISHED)
+    silent = any(
+        publisher["silence"] > max_wait for publisher in publishers if publisher["state"] != ParticipantState.PUBLISHED
+    )
     return EpochStatus(
         epoch,
         row["age"],
@@ -374,8 +377,8 @@ def to_json(value: object) -> Json:
         case list() | tuple():
             return [to_json(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        found = {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
-        return {**found, "rows": value.rows} if isinstance(value, EpochStatus) else found
+        members = {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+        return {**members, "rows": value.rows} if isinstance(value, EpochStatus) else members
     return value
 
 
@@ -394,7 +397,7 @@ def _stuck(
     if epoch.state is EpochState.COMMITTED and silent:
         missing = [p.sink for p in participants if p.state is not ParticipantState.PUBLISHED]
         unpublished = row["before_state"] in _UNPUBLISHED
-        waits = f"; epoch {row['before_id']} before it is {row['before_state']}" if unpublished else ""
+        waits = f"; the preceding epoch {row['before_id']} is {row['before_state']}" if unpublished else ""
         return (
             f"decided, not published in {', '.join(missing)}{waits}: {suggestions.recover(epoch.pipeline)} publishes it"
         )
@@ -412,10 +415,10 @@ def _stuck_undecided(epoch: Epoch, row: Row, participants: tuple[Participant, ..
     if row["before_state"] in UNDECIDED:
         waits = f"waits for epoch {row['before_id']}, which is {row['before_state']}"
         return f"{lacks}; {waits}: once that is decided, {again}"
-    ended = "its attempt was voided" if row["owner_run"] is None else "its lease has run out"
+    ended = "its attempt was voided" if row["owner_run"] is None else "its lease has expired"
     why = f" ({epoch.reason})" if epoch.reason else ""
     give_up = suggestions.void(epoch.pipeline, epoch.id)
-    return f"{lacks}, and nobody is at it: {ended}{why}; to go on with it, {again}; to give its range up, {give_up}"
+    return f"{lacks}, and no task is active: {ended}{why}; to continue it, {again}; to give up its range, {give_up}"
 
 
 _UNPUBLISHED = UNDECIDED | {EpochState.COMMITTED}

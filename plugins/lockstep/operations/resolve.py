@@ -50,7 +50,7 @@ def ask(
     """Leave a person's word for `resolve_as_asked`: the id by which that finds it. `after`: the id of what the person
     has seen last of the sink's part. Raises `IllegalTransition` where there is nothing to resolve, or more has
     happened."""
-    return ledger.note_word(epoch, sink_name, f"{_asked(word)}{reason}", after=after)
+    return ledger.write_note(epoch, sink_name, f"{_asked(word)}{reason}", after=after)
 
 
 def resolve_as_asked(runtime: Runtime, epoch_id: int, sink_name: str, word_id: int) -> Epoch:
@@ -81,7 +81,7 @@ def resolve_as_asked(runtime: Runtime, epoch_id: int, sink_name: str, word_id: i
                 try:
                     return resolve(runtime, epoch_id, sink_name, word, f"as {last_word.actor} asked: {reason}")
                 except LedgerConflict as refuted:
-                    runtime.ledger.note_word(epoch, sink_name, f"refused: {refuted}", Role.RECOVER)
+                    runtime.ledger.write_note(epoch, sink_name, f"refused: {refuted}", Role.RECOVER)
                     raise
     raise NothingAsked(
         f"can't resolve {epoch} in sink {sink_name}: nobody has asked for that since its part in it last changed"

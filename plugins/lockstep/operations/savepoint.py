@@ -13,7 +13,7 @@ from lockstep.features.keyed_state import hands_on_state
 from lockstep.protocol.identity import register_pipeline
 from lockstep.protocol.runtime import Runtime
 from lockstep.states import DECIDED, EpochState
-from lockstep.wal.savepoint import Savepoint, bring_in, put_back, read_savepoint, write_savepoint
+from lockstep.wal.savepoint import Savepoint, import_savepoint, read_savepoint, restore_state_files, write_savepoint
 
 _log = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ def put_back_state(runtime: Runtime, source: str) -> None:
     epoch = _find_own(runtime, savepoint, source)
     if epoch.based_on is not None:
         state = runtime.staging.manifest(epoch.wal or "", epoch.manifest_hash or "").state
-        copied = put_back(savepoint, source, state.versions if state else {}, runtime.states())
+        copied = restore_state_files(savepoint, source, state.versions if state else {}, runtime.states())
         _log.info("%s: %s files of its state are back in staging", epoch, copied)
 
 

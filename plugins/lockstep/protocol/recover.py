@@ -176,7 +176,7 @@ def _sweep_folders(runtime: Runtime, report: RecoveryReport) -> None:
     for feature in runtime.features:
         report.swept += feature.sweeping_folders(runtime)
     report.swept += sweep_folders(runtime)
-    for stranger in runtime.staging.strangers(
+    for stranger in runtime.staging.unknown_files(
         runtime.ledger.deployment(), runtime.pipeline, exclude=kept_epochs(runtime)
     ):
         _log.warning("not Lockstep's, left alone: %s", stranger)

@@ -19,7 +19,7 @@ from lockstep.errors import StagingRefused, StagingUnavailable
 
 
 class Kind(StrEnum):
-    """What a name in a folder stands for."""
+    """Kind of a folder's entry."""
 
     FILE = "file"
     FOLDER = "folder"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Entry:
-    """One name in a folder; `path` is relative to the root."""
+    """One entry of a folder; `path` is relative to the root."""
 
     path: str
     kind: Kind
@@ -41,15 +41,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Stamp:
-    """A file as a listing tells of it. `etag`: what the storage calls its bytes, None where it has no name for them; it
-    is another one as soon as anything was written."""
+    """A file in a listing. `etag` changes with every write; None if the storage has none."""
 
     size: int
     etag: str | None
 
 
 class ReadableFile(Protocol):
-    """An open file: whole reads, like Python's buffered and Arrow's native files."""
+    """An open file with complete reads, like Python's buffered and Arrow's native files."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
@@ -61,63 +60,62 @@ class ReadableFile(Protocol):
 
 
 class Storage(Protocol):
-    """What `Staging` stands on. Each call raises OSError, or `StagingRefused` for a path that leads elsewhere."""
+    """The file operations of `Staging`. Each raises OSError, or `StagingRefused` for a path outside the root."""
 
-    options: str  #: query of the URI by which it was found, such as `endpoint_override=…`; free of secrets
+    options: str  #: options of the URI, such as `endpoint_override=…`; free of secrets
 
-    removes_empty_only: bool  #: whether `remove_folder` looks and removes in one step
-    shows_files_whole: bool  #: whether looking often costs nothing, and a file that a job shows is complete
-    etags_prove: bool  #: whether bytes that have an etag can never be others, whoever does what
+    removes_empty_only: bool  #: whether `remove_folder` checks and removes atomically
+    shows_files_whole: bool  #: whether polling is cheap, and visible files are complete
+    etags_prove: bool  #: whether equal etags prove equal bytes
 
     def uri_of(self, path: str) -> str:
-        """Absolute URI of `path` as Hadoop's file systems take it: not percent-encoded, free of secrets."""
+        """Absolute URI of `path` for Hadoop: not percent-encoded, without secrets."""
 
     def exists(self, path: str) -> bool: ...
 
     def free_bytes(self) -> int | None:
-        """What may still be written; None where nobody knows."""
+        """Free bytes; None if unknown."""
 
     def children(self, folder: str) -> list[Entry]:
-        """What stands in `folder`, sorted."""
+        """Entries of `folder`, sorted."""
 
     def stamps(self, folder: str) -> dict[str, Stamp]:
-        """By its name, each file that stands in `folder`."""
+        """Files in `folder` by name."""
 
     def stamp(self, path: str) -> Stamp:
-        """Of one file. FileNotFoundError if it isn't there."""
+        """One file. Raises FileNotFoundError."""
 
     def make_folder(self, path: str) -> None:
-        """Make `path`, with its parents, exclusively and durably. FileExistsError if it is there."""
+        """Create `path` and its parents, exclusively and durably. Raises FileExistsError."""
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a small file whole, exclusively and durably. FileExistsError if it is there."""
+        """Write a small file atomically, exclusively and durably. Raises FileExistsError."""
 
     def put(self, path: str, data: bytes) -> None:
-        """Write a new file whole, with its parents, that nothing relies on before `sync`. FileExistsError if it is
-        there."""
+        """Write a new file and its parents atomically; not durable before `sync`. Raises FileExistsError."""
 
     def replace(self, path: str, data: bytes) -> None:
-        """Write a small file whole and durably, over whatever is there, with its parents."""
+        """Write a small file and its parents atomically and durably, replacing an existing one."""
 
     def move(self, source: str, target: str) -> None:
-        """Move a file durably, over whatever is there, making the target's parents."""
+        """Move a file durably, replacing an existing one; creates the target's parents."""
 
     def open(self, path: str, fresh: bool = False) -> ReadableFile:
-        """Open a file; `fresh` asks for its bytes from the disk rather than from memory."""
+        """Open a file; `fresh` bypasses caches where possible."""
 
     def delete(self, path: str) -> None:
         """Delete a file, or a link itself."""
 
     def remove_folder(self, path: str) -> None:
-        """Remove an empty folder. OSError with ENOTEMPTY if it isn't."""
+        """Remove an empty folder. Raises OSError with ENOTEMPTY."""
 
     def sync(self, path: str) -> None:
-        """Make a file's content, or a folder's entries, survive a power cut. '' is the root."""
+        """Make a file's content, or a folder's entries, durable. '' is the root."""
 
 
 @contextmanager
 def naming_errors(doing: str, path: str) -> Iterator[None]:
-    """Turn every OSError into `StagingUnavailable`: the file system doesn't say which of them would last."""
+    """Convert every OSError to `StagingUnavailable`: the file system does not say which errors are permanent."""
     try:
         yield
     except OSError as error:
@@ -125,7 +123,7 @@ def naming_errors(doing: str, path: str) -> Iterator[None]:
 
 
 def plain_children(storage: Storage, folder: str) -> list[Entry]:
-    """The files and folders in `folder`. `StagingRefused` if anything else, such as a link, is among them."""
+    """Files and folders in `folder`. Raises `StagingRefused` for anything else, such as a link."""
     entries = storage.children(folder)
     for entry in entries:
         if entry.kind in (Kind.LINK, Kind.OTHER):
@@ -134,7 +132,7 @@ def plain_children(storage: Storage, folder: str) -> list[Entry]:
 
 
 def is_hidden(entry: Entry) -> bool:
-    """_SUCCESS, _temporary, checksums, requests: what Hadoop's readers skip too."""
+    """Whether Hadoop's readers skip the entry: _SUCCESS, _temporary, checksums, requests."""
     return entry.name.startswith(("_", "."))
 
 
@@ -142,10 +140,12 @@ def is_wal_file(name: str) -> bool:
     return name.endswith(".parquet") and not name.startswith(("_", "."))
 
 
-def finished_files(storage: Storage, folder: str, least: int) -> list[str]:
-    """The Parquet files of at least so many bytes that a job, which may still run, has moved into `folder` so far."""
-    found = [entry for entry in storage.children(folder) if entry.kind is Kind.FILE and not is_hidden(entry)]
-    return [entry.path for entry in found if entry.name.endswith(".parquet") and _size(storage, entry.path) >= least]
+def finished_files(storage: Storage, folder: str, min_bytes: int) -> list[str]:
+    """Parquet files of at least `min_bytes` that a job, possibly still running, has moved into `folder`."""
+    files = [entry for entry in storage.children(folder) if entry.kind is Kind.FILE and not is_hidden(entry)]
+    return [
+        entry.path for entry in files if entry.name.endswith(".parquet") and _size(storage, entry.path) >= min_bytes
+    ]
 
 
 def _size(storage: Storage, path: str) -> int:
@@ -154,18 +154,18 @@ def _size(storage: Storage, path: str) -> int:
 
 
 def tree(storage: Storage, folder: str) -> list[Entry]:
-    """Everything under `folder`, each folder after what it holds. Raises as `plain_children` does."""
-    found = []
+    """All entries below `folder`, each folder after its content. Raises as `plain_children`."""
+    entries = []
     for entry in plain_children(storage, folder):
         if entry.kind is Kind.FOLDER:
-            with suppress(FileNotFoundError):  # somebody else deletes here too
-                found += tree(storage, entry.path)
-        found.append(entry)
-    return found
+            with suppress(FileNotFoundError):  # concurrent deletion
+                entries += tree(storage, entry.path)
+        entries.append(entry)
+    return entries
 
 
 def parts_of(path: str) -> list[str]:
-    """The names along `path`; `StagingRefused` for one that would lead out of the root."""
+    """Names along `path`. Raises `StagingRefused` if it leads out of the root."""
     parts = path.split("/") if path else []
     if any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise StagingRefused(f"path {path!r} leads out of staging")
@@ -178,9 +178,9 @@ def join(folder: str, name: str) -> str:
 
 
 def delete_folder(storage: Storage, folder: str, before: CrashPoint, after: CrashPoint) -> None:
-    """Delete `folder` with all it holds, a crash point around each step; what is gone already is fine.
+    """Delete `folder` and its content, with crash points around each step; already deleted parts are fine.
 
-    Raises `StagingRefused`, with nothing deleted, if it holds a link; OSError (ENOTEMPTY) if somebody adds to it.
+    Raises `StagingRefused`, before anything is deleted, for a link; OSError (ENOTEMPTY) if files are added meanwhile.
     """
     with suppress(FileNotFoundError):
         for entry in tree(storage, folder):
@@ -189,7 +189,7 @@ def delete_folder(storage: Storage, folder: str, before: CrashPoint, after: Cras
 
 
 def delete_entry(storage: Storage, path: str, kind: Kind, before: CrashPoint, after: CrashPoint) -> None:
-    """Delete a file or an empty folder, a crash point on either side; fine when it is gone already."""
+    """Delete a file or an empty folder between two crash points; fine if it is already deleted."""
     reach(before)
     with suppress(FileNotFoundError):
         if kind is Kind.FOLDER:
@@ -199,11 +199,11 @@ def delete_entry(storage: Storage, path: str, kind: Kind, before: CrashPoint, af
     reach(after)
 
 
-def forget_epoch(storage: Storage, folder: str, *, over: bool) -> None:
-    """Remove an epoch's folder if nothing is left in it, and make what was deleted stay deleted.
+def remove_empty_folder(storage: Storage, folder: str, *, over: bool) -> None:
+    """Remove an epoch's folder if it is empty, and make deletions durable.
 
-    `over`: nothing of that epoch will ever be written there again. If something may be, an object store, which can't
-    remove a folder only if it is empty, keeps it.
+    `over`: nothing will be written there again. Otherwise an object store, which can't remove a folder only if it is
+    empty, keeps it.
     """
     with suppress(FileNotFoundError):
         storage.sync(folder)
@@ -213,14 +213,14 @@ def forget_epoch(storage: Storage, folder: str, *, over: bool) -> None:
 
 
 def move_files(storage: Storage, source: str, target: str) -> None:
-    """Move each file below `source` to the same place below `target`, over what an earlier try left there.
+    """Move all files below `source` to `target`, replacing files of an earlier attempt.
 
-    On return every file that was there has been moved, by this call or by another one at the same time.
+    On return every file has been moved, by this call or a concurrent one.
     """
     entries: list[Entry] = []
     with suppress(FileNotFoundError):
         entries = tree(storage, source)
     for entry in entries:
         if entry.kind is Kind.FILE:
-            with suppress(FileNotFoundError):  # another cleanup has moved it
+            with suppress(FileNotFoundError):  # moved by a concurrent cleanup
                 storage.move(entry.path, target + entry.path.removeprefix(source))

@@ -5,8 +5,8 @@ the sum of the lanes over all rows modulo 2**64: it depends neither on the order
 into batches, and partial digests can be merged.
 
 It finds corruption, loss, duplication and values that moved between rows. It is not made against an adversary: its
-constants are public and sums can be solved; the sha256 of each WAL file in the manifest is for that. A row that stands
-2**k times weighs k bits less; compare the row count beside the digest.
+constants are public and sums can be solved; the sha256 of each WAL file in the manifest is for that. A row that occurs
+2**k times weighs k bits less; compare the row count in addition to the digest.
 
 What is hashed is the value, not how Arrow stores it. Values are alike within one class:
 
@@ -52,7 +52,7 @@ U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
 Lanes = tuple[U64, U64]  #: two hashes for each value; own, writable arrays
 
-SLICE = 1 << 15  # rows, words or elements at a time: what is at hand stays in the processor's cache
+SLICE = 1 << 15  # rows, words or elements at a time, to stay in the processor's cache
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S32 = np.uint64(27), np.uint64(30), np.uint64(32)
@@ -62,7 +62,7 @@ BEYOND = np.int64(0x5851F42D4C957F2D)
 
 
 def mix_lanes(words: U64) -> Lanes:
-    """Two bijections of each word; `words` is overwritten."""
+    """Two bijections of each word; overwrites `words`."""
     words += _GOLDEN
     shifted = words >> _S30
     words ^= shifted
@@ -76,16 +76,16 @@ def mix_lanes(words: U64) -> Lanes:
 
 
 def _mix(words: U64) -> U64:
-    """splitmix64's output function with its increment; `words` is overwritten."""
+    """splitmix64's output function with its increment; overwrites `words`."""
     high, _ = mix_lanes(words)
     return high
 
 
 def weights_at(positions: I64) -> Lanes:
-    """Odd multipliers for places in a string or list: computed, so that no length is too long."""
+    """Odd multipliers for positions in a string or list, computed for any length."""
     even = positions.view(np.uint64) << np.uint64(1)
-    one = np.uint64(1)
-    return _mix(even.copy()) | one, _mix(even | one) | one
+    odd = np.uint64(1)
+    return _mix(even.copy()) | odd, _mix(even | odd) | odd
 
 
 TABLE = weights_at(np.arange(1 << 12))
@@ -98,7 +98,7 @@ def _weights(positions: I64) -> Lanes:
 
 
 def close(lanes: Lanes, length: I64 | None = None) -> Lanes:
-    """Make the sums of a fold nonlinear, so that folds of folds don't commute; `lanes` is overwritten."""
+    """Make the sums of a fold nonlinear, so that nested folds don't commute; overwrites `lanes`."""
     if length is not None:
         for lane, weight in zip(lanes, _LENGTH, strict=True):
             lane += length.view(np.uint64) * weight
@@ -107,8 +107,8 @@ def close(lanes: Lanes, length: I64 | None = None) -> Lanes:
 
 @dataclass(frozen=True)
 class Block:
-    """Items low…high of all runs laid end to end: `runs` are the runs in it, `counts` how many of its items each has,
-    `positions` each item's place in its run."""
+    """Items `low` to `high` of all runs laid end to end: the `runs` in it, `counts` of their items, and each item's
+    position in its run."""
 
     low: int
     high: int
@@ -118,7 +118,7 @@ class Block:
 
 
 def fold_runs(lengths: I64, items: Callable[[Block], Lanes]) -> Lanes:
-    """Weighted sum of each run of items, a slice of items at a time, so that memory is bound for any length."""
+    """Weighted sum of each run of items, in slices, so that memory is bounded for any length."""
     sums = np.zeros(len(lengths), np.uint64), np.zeros(len(lengths), np.uint64)
     runs = np.flatnonzero(lengths)  # reduceat can't take empty runs
     ends = np.cumsum(lengths[runs])
@@ -139,7 +139,7 @@ def fold_runs(lengths: I64, items: Callable[[Block], Lanes]) -> Lanes:
 
 
 def values_of(array: pa.Array, dtype: Any, per_value: int = 1) -> npt.NDArray[Any]:
-    """The fixed-width values of `array` as they stand in its buffer; read-only."""
+    """Fixed-width values of `array` from its buffer; read-only."""
     start = array.offset * per_value * np.dtype(dtype).itemsize
     return np.frombuffer(array.buffers()[1], dtype, len(array) * per_value, start)
 
@@ -166,7 +166,8 @@ KEEP = np.array([(1 << (8 * count)) - 1 for count in range(9)], np.uint64)  # th
 
 
 def load_words(data: npt.NDArray[np.uint8], begin: I64) -> U64:
-    """The eight bytes at each of `begin`, ascending, as little-endian words; zeros follow the end of `data`."""
+    """The eight bytes at each of `begin` (ascending) as little-endian words, padded with zeros after the end of
+    `data`."""
     low, size = int(begin[0]), int(begin[-1] - begin[0]) + 8
     copy = np.zeros(size, np.uint8)
     copy[: len(data) - low] = data[low : low + size]
@@ -185,12 +186,12 @@ class _Codec(Protocol):
     def tag(self) -> str: ...
 
     def lanes(self, array: pa.Array) -> Lanes:
-        """Hash each value of `array`, which isn't empty."""
+        """Hash each value of a non-empty `array`."""
 
 
 @dataclass(frozen=True)
 class _Word:
-    """Values that fit 64 bits; `words` makes a fresh array of them."""
+    """Values of up to 64 bits; `words` returns them in a new array."""
 
     tag: str
     words: Callable[[pa.Array], U64]
@@ -212,7 +213,7 @@ class _Decimal:
 
 @dataclass(frozen=True)
 class _Bytes:
-    """Strings of bytes, eight to a word, the last one filled up with zeros."""
+    """Byte strings, eight bytes per word, the last one padded with zeros."""
 
     tag: str
     offset_type: type[np.int32] | type[np.int64]
@@ -230,7 +231,7 @@ class _Bytes:
         raw = np.frombuffer(array.buffers()[1], self.offset_type, len(array) + 1, array.offset * item)
         offsets = raw.astype(np.int64)
         valid, length = valid_of(array), np.diff(offsets)
-        return offsets[:-1], length if valid is None else length * valid  # bytes may stand under a null
+        return offsets[:-1], length if valid is None else length * valid  # there may be bytes under a null
 
     @staticmethod
     def _short(data: npt.NDArray[np.uint8], begin: I64, length: I64) -> Lanes:
@@ -243,8 +244,8 @@ class _Bytes:
     def _long(data: npt.NDArray[np.uint8], begin: I64, length: I64) -> Lanes:
         def items(block: Block) -> Lanes:
             words = load_words(data, np.repeat(begin[block.runs], block.counts) + (block.positions << 3))
-            left = np.repeat(length[block.runs], block.counts) - (block.positions << 3)
-            words &= KEEP.take(left, mode="clip")
+            remaining = np.repeat(length[block.runs], block.counts) - (block.positions << 3)
+            words &= KEEP.take(remaining, mode="clip")
             return mix_lanes(words)
 
         return close(fold_runs((length + 7) >> 3, items), length)
@@ -257,7 +258,7 @@ class _List:
 
     def lanes(self, array: pa.Array) -> Lanes:
         length = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-        flat = array.flatten()  # leaves out what stands under nulls, outside a slice and, in views, in no list
+        flat = array.flatten()  # omits values under nulls, outside a slice and, in views, outside all lists
 
         def items(block: Block) -> Lanes:
             return self.item.lanes(flat.slice(block.low, block.high - block.low))
@@ -273,7 +274,7 @@ class _Field:
 
 @dataclass(frozen=True)
 class StructCodec:
-    """Fields by name, whatever their order; a row is a struct that is never null."""
+    """Fields by name, in any order; a row is a struct that is never null."""
 
     tag: str
     fields: tuple[_Field, ...]
@@ -301,7 +302,7 @@ class _Nothing:
 
 @dataclass(frozen=True)
 class _Decoded:
-    """Another way to store what `codec` takes."""
+    """Values stored in another encoding of `codec`."""
 
     codec: _Codec
     decode: Callable[[pa.Array], pa.Array]
@@ -325,7 +326,9 @@ def _struct(fields: list[pa.Field], path: str) -> StructCodec:
     codecs: dict[str, _Codec] = {}
     for field in fields:
         if field.name in codecs:
-            raise InvalidPipeline(f"column {path + field.name!r} stands twice: rename one, columns go by their names")
+            raise InvalidPipeline(
+                f"column {path + field.name!r} is duplicated: rename one, columns are matched by name"
+            )
         codecs[field.name] = _codec(field.type, path + field.name)
     tags = {name: codec.tag for name, codec in codecs.items()}
     members = (_Field(codec, _field_weights(name, codec.tag)) for name, codec in codecs.items())
@@ -407,9 +410,9 @@ def _floats(dtype: Any) -> Callable[[pa.Array], U64]:
     def words(array: pa.Array) -> U64:
         with np.errstate(invalid="ignore"):  # signalling NaNs
             values = values_of(array, dtype).astype(np.float64)
-        strange = np.isnan(values)
-        if strange.any():
-            values[strange] = np.nan
+        nans = np.isnan(values)
+        if nans.any():
+            values[nans] = np.nan
         return values.view(np.uint64)
 
     return words
@@ -423,31 +426,31 @@ def _instants(dtype: Any, factor: int) -> Callable[[pa.Array], U64]:
     def words(array: pa.Array) -> U64:
         values = values_of(array, dtype).astype(np.int64)
         fits = (values <= limit) & (values >= -limit)
-        # what has no microseconds keeps all its bits: a product that wraps would lose some
+        # values out of range keep all bits: an overflowing product would lose some
         return np.where(fits, values * factor, values ^ BEYOND).view(np.uint64)
 
     return words
 
 
-DIGEST_VERSION = 1  #: stands in every manifest; a change of any digest below is a new version
+DIGEST_VERSION = 1  #: part of every manifest; changes with any digest below
 
 _WRAP = (1 << 64) - 1
 
 
 class RowDigest:
-    """Digest of a growing set of rows. Not thread-safe: one for each thread, then `merge`.
+    """Digest of a growing set of rows. Not thread-safe: use one per thread, then `merge`.
 
-    Raises InvalidPipeline, with the column's name, for a type that the digest can't take and for a name that stands
-    twice.
+    Raises InvalidPipeline, with the column's name, for an unsupported type and for a duplicate name.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
         self.rows = 0
         self._sums = (0, 0)
-        self._schema, self._row = schema, row_of(schema)  # as the rows came last: encoding and order may vary
+        self._schema, self._row = schema, row_of(schema)  # of the last batch: encoding and order may vary
 
     def of_others(self, rows: int, hexdigest: str) -> RowDigest:
-        """One over the same columns that has seen `rows` others, and says `hexdigest`. ValueError for no digest."""
+        """Digest over the same columns with `rows` rows and this `hexdigest`. Raises ValueError for an invalid
+        digest."""
         digest = copy(self)
         digest.rows, digest._sums = 0, (0, 0)
         digest._add((int(hexdigest[:16], 16), int(hexdigest[16:], 16)), rows)
@@ -456,7 +459,7 @@ class RowDigest:
         return digest
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of `batch`. ValueError if its columns, by name and class, aren't those of the schema."""
+        """Add the rows of `batch`. Raises ValueError if its columns, by name and class, differ from the schema."""
         row = self._row_of(batch.schema)
         for start in range(0, batch.num_rows, SLICE):
             part = batch.slice(start, SLICE)
@@ -464,7 +467,7 @@ class RowDigest:
             self._add((int(lanes[0].sum()), int(lanes[1].sum())), part.num_rows)
 
     def merge(self, other: RowDigest) -> None:
-        """Add the rows that `other` has seen. ValueError if its columns differ by name or class."""
+        """Add the rows of `other`. Raises ValueError if its columns differ by name or class."""
         self._row_of(other._schema)
         self._add(other._sums, other.rows)
 
@@ -486,7 +489,7 @@ class RowDigest:
 
 
 def digest_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> RowDigest:
-    """The digest of all rows of `batches`; see RowDigest for what is raised."""
+    """Digest of all rows of `batches`; raises as `RowDigest`."""
     digest = RowDigest(schema)
     for batch in batches:
         digest.update(batch)

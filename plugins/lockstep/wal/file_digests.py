@@ -25,111 +25,113 @@ from lockstep.wal.file_facts import FileFacts, Leaves, leaves_of
 from lockstep.wal.manifest import WalFile, bare
 from lockstep.wal.parquet import Fingerprint, ParquetRows, fingerprint
 
-LEAST_BYTES = 1 << 20  #: of a file that is digested early: a smaller one takes no longer afterwards
+MIN_BYTES = 1 << 20  #: of files digested early: smaller ones are as fast later
 POLL_SECONDS = 0.05
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class DigestedFile:
-    """What the rows of a file were found to be. `least`: the smallest time in the column that was asked about, in
-    microseconds."""
+    """Content of a digested file. `least`: minimum of the requested time column, in microseconds."""
 
     schema: pa.Schema
     rows: int
     digest: RowDigest
     least: int | None = None
-    facts: FileFacts | None = None  #: of a file at home
+    facts: FileFacts | None = None  #: in table staging
 
 
 def digest_file(
-    storage: Storage, path: str, hashed: Fingerprint, least: str | None = None, epoch: EpochColumn | None = None
+    storage: Storage,
+    path: str,
+    content: Fingerprint,
+    min_column: str | None = None,
+    epoch_column: EpochColumn | None = None,
 ) -> DigestedFile:
-    """Parse the bytes that were hashed. Raises `StageFailed` for what is no Parquet file, or one that doesn't hold what
-    its footer counts, or not `epoch` behind the other columns, and `InvalidPipeline` for a type that can't be digested.
-    """
+    """Digest the hashed bytes. Raises `StageFailed` for an invalid Parquet file, a wrong row count in the footer or a
+    wrong `epoch_column`, `InvalidPipeline` for a type that can't be digested."""
     facts = None
     try:
-        with ParquetRows(storage, path, hashed) as rows:
-            if epoch:
+        with ParquetRows(storage, path, content) as rows:
+            if epoch_column:
                 facts = FileFacts.of(rows.footer)
             written = bare(rows.schema)
-            schema = epoch.left_out(written) if epoch else written
-            digest, found = RowDigest(schema), []
+            schema = epoch_column.left_out(written) if epoch_column else written
+            digest, minima = RowDigest(schema), []
             for batch in rows.batches(written):
-                if epoch:
-                    batch = epoch.taken_off(batch, schema)
+                if epoch_column:
+                    batch = epoch_column.without(batch, schema)
                 digest.update(batch)
-                if least is not None:
-                    found.append(pc.min(batch.column(least).cast(pa.int64())).as_py())
+                if min_column is not None:
+                    minima.append(pc.min(batch.column(min_column).cast(pa.int64())).as_py())
     except WalCorrupt as error:
-        raise StageFailed(str(error)) from error  # nothing is sealed yet: another execution may do better
+        raise StageFailed(str(error)) from error  # not sealed yet: another execution may succeed
     if digest.rows != rows.rows:
         raise StageFailed(f"{path}: its footer counts {rows.rows} rows, it holds {digest.rows}")
-    smallest = min((value for value in found if value is not None), default=None)
+    smallest = min((value for value in minima if value is not None), default=None)
     return DigestedFile(schema, rows.rows, digest, smallest, facts)
 
 
 @dataclass(frozen=True)
 class EpochColumn:
-    """The last column of files that a table adopts: the number of the epoch in every row."""
+    """The last column of files that a table adopts: the epoch's number in every row."""
 
     name: str
     epoch: int
 
     def left_out(self, schema: pa.Schema) -> pa.Schema:
-        """The columns before it. Raises `WalCorrupt` if it isn't the last one."""
+        """Schema without this column. Raises `WalCorrupt` if it isn't the last one."""
         if not schema.names or schema.names[-1] != self.name or schema.types[-1] != pa.int64():
             raise WalCorrupt(f"the last column has to be {self.name} BIGINT, the file has {schema.to_string()}")
         return pa.schema(list(schema)[:-1])
 
-    def taken_off(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-        """The columns before it. Raises `WalCorrupt` if a row is of another epoch."""
-        told = batch.column(len(schema))
-        if told.null_count or not pc.all(pc.equal(told, self.epoch), min_count=0).as_py():
+    def without(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+        """Batch without this column. Raises `WalCorrupt` for a row of another epoch."""
+        epochs = batch.column(len(schema))
+        if epochs.null_count or not pc.all(pc.equal(epochs, self.epoch), min_count=0).as_py():
             raise WalCorrupt(f"a row's {self.name} isn't {self.epoch}")
         return pa.RecordBatch.from_arrays(batch.columns[: len(schema)], schema=schema)
 
 
 class EarlyDigests:
-    """What was digested so far, by the sha256 of the bytes."""
+    """Digests computed so far, by path."""
 
     def __init__(self) -> None:
         self._begun: dict[str, Future[tuple[str, DigestedFile]]] = {}
 
-    def find(self, path: str, hashed: Fingerprint) -> DigestedFile | None:
-        """The digest of the file at `path`, if it was made of these bytes; waits for one that is being made."""
-        begun = self._begun.get(path)
-        if begun is None or begun.exception() is not None:
+    def find(self, path: str, content: Fingerprint) -> DigestedFile | None:
+        """The digest of the file at `path` if it is of these bytes; waits for a digest in progress."""
+        future = self._begun.get(path)
+        if future is None or future.exception() is not None:
             return None
-        sha256, digested = begun.result()
-        return digested if sha256 == hashed.sha256 else None
+        sha256, digested = future.result()
+        return digested if sha256 == content.sha256 else None
 
     def digest(self, storage: Storage, path: str) -> None:
-        """Digest the file now. What goes wrong is left to the seal to find."""
-        made: Future[tuple[str, DigestedFile]] = Future()
-        self._begun[path] = made
+        """Digest the file now. Errors are left to the seal."""
+        future: Future[tuple[str, DigestedFile]] = Future()
+        self._begun[path] = future
         try:
-            hashed = fingerprint(storage, path)
-            made.set_result((hashed.sha256, digest_file(storage, path, hashed)))
-        except BaseException as error:  # whoever waits for it must not wait for ever
+            content = fingerprint(storage, path)
+            future.set_result((content.sha256, digest_file(storage, path, content)))
+        except BaseException as error:  # unblocks waiting threads
             _log.debug("%s is digested by the seal: %s", path, error)
-            made.set_exception(error)
+            future.set_exception(error)
 
-    def has_begun(self, path: str) -> bool:
+    def contains(self, path: str) -> bool:
         return path in self._begun
 
 
 @contextmanager
-def digesting_early(storage: Storage, folders: tuple[str, ...], most: int) -> Iterator[EarlyDigests]:
-    """Digest what appears in `folders` until the block is left, from a thread; one file may be finished after it.
-    `most`: bytes, beyond which executors do better."""
+def digesting_early(storage: Storage, folders: tuple[str, ...], max_bytes: int) -> Iterator[EarlyDigests]:
+    """Digest new files in `folders` in a thread until the block ends. `max_bytes`: in total; executors are faster
+    beyond it."""
     early, done = EarlyDigests(), threading.Event()
     if not storage.shows_files_whole:
         yield early
         return
-    watching = (storage, folders, early, done, most)
-    thread = threading.Thread(target=_watch, args=watching, daemon=True, name="early digests")
+    arguments = (storage, folders, early, done, max_bytes)
+    thread = threading.Thread(target=_watch, args=arguments, daemon=True, name="early digests")
     thread.start()
     try:
         yield early
@@ -137,12 +139,14 @@ def digesting_early(storage: Storage, folders: tuple[str, ...], most: int) -> It
         done.set()
 
 
-def _watch(storage: Storage, folders: tuple[str, ...], early: EarlyDigests, done: threading.Event, most: int) -> None:
+def _watch(
+    storage: Storage, folders: tuple[str, ...], early: EarlyDigests, done: threading.Event, remaining_bytes: int
+) -> None:
     while not done.wait(POLL_SECONDS):
         for folder in folders:
             for path in _unseen(storage, folder, early):
-                most -= _size(storage, path)
-                if done.is_set() or most < 0:
+                remaining_bytes -= _size(storage, path)
+                if done.is_set() or remaining_bytes < 0:
                     return
                 early.digest(storage, path)
 
@@ -154,8 +158,8 @@ def _size(storage: Storage, path: str) -> int:
 
 
 def _unseen(storage: Storage, folder: str, early: EarlyDigests) -> list[str]:
-    with suppress(Exception):  # the folder isn't there yet, or isn't what it should be: the seal says so
-        return [path for path in finished_files(storage, folder, LEAST_BYTES) if not early.has_begun(path)]
+    with suppress(Exception):  # missing or invalid folders are reported by the seal
+        return [path for path in finished_files(storage, folder, MIN_BYTES) if not early.contains(path)]
     return []
 
 
@@ -164,17 +168,17 @@ FILES = "_files.json"
 
 @dataclass(frozen=True)
 class Place:
-    """Where one output was written. `storage`: a URI as staging takes it; `folder`: relative to that."""
+    """Location of one output. `storage`: a staging URI; `folder`: relative to it."""
 
     output: str
     storage: str
     folder: str
-    epoch: EpochColumn | None = None  #: of an output that a table adopts
+    epoch: EpochColumn | None = None  #: of an output in table staging
 
 
 @dataclass(frozen=True)
 class SealedFile:
-    """What a file was found to hold. `least`: the smallest time in the column that was asked about, in microseconds."""
+    """Content of a sealed file. `least`: minimum of the requested time column, in microseconds."""
 
     file: WalFile
     schema: pa.Schema
@@ -188,8 +192,8 @@ class SealedFile:
 
 
 @dataclass(frozen=True)
-class FoundFile:
-    """One file, and by which stamp it was known when it was read."""
+class FileDigest:
+    """A digested file with its stamp when it was read."""
 
     output: str
     name: str
@@ -201,25 +205,25 @@ class FoundFile:
         return SealedFile.of(self.name, self.stamp.size, self.sha256, self.digested)
 
 
-def find_file(storage: Storage, place: Place, name: str) -> FoundFile:
-    """Read a file. Raises `StageFailed` for what is no file of an output, OSError for what changes meanwhile."""
+def read_file_digest(storage: Storage, place: Place, name: str) -> FileDigest:
+    """Read and digest a file. Raises `StageFailed` for an invalid file, OSError if it changes meanwhile."""
     path = f"{place.folder}/{name}"
     before = storage.stamp(path)
-    hashed = fingerprint(storage, path)
-    digested = digest_file(storage, path, hashed, None, place.epoch)
+    content = fingerprint(storage, path)
+    digested = digest_file(storage, path, content, None, place.epoch)
     after = storage.stamp(path)
-    if after != before or after.size != hashed.size:
+    if after != before or after.size != content.size:
         raise OSError(f"{path} changed while it was read")
-    return FoundFile(place.output, name, after, hashed.sha256, digested)
+    return FileDigest(place.output, name, after, content.sha256, digested)
 
 
-class FoundFiles(Mapping[tuple[str, str], FoundFile]):
-    """By output and name."""
+class FileDigests(Mapping[tuple[str, str], FileDigest]):
+    """Digested files by output and name."""
 
-    def __init__(self, files: Iterable[FoundFile]) -> None:
+    def __init__(self, files: Iterable[FileDigest]) -> None:
         self._files = {(file.output, file.name): file for file in files}
 
-    def __getitem__(self, key: tuple[str, str]) -> FoundFile:
+    def __getitem__(self, key: tuple[str, str]) -> FileDigest:
         return self._files[key]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
@@ -229,26 +233,26 @@ class FoundFiles(Mapping[tuple[str, str], FoundFile]):
         return len(self._files)
 
     def to_json(self) -> Json:
-        """What `_files.json` holds: a schema that many files have stands there once."""
+        """Content of `_files.json`; each schema is stored once."""
         schemas: dict[tuple[bytes, str | None], int] = {}
         files = [_to_json(file, schemas) for file in self._files.values()]
-        told = [
+        schema_values = [
             {"columns": base64.b64encode(columns).decode("ascii"), "epoch_column": name} for columns, name in schemas
         ]
-        return {"digest_version": DIGEST_VERSION, "schemas": told, "files": files}
+        return {"digest_version": DIGEST_VERSION, "schemas": schema_values, "files": files}
 
     @classmethod
-    def from_json(cls, value: Json) -> FoundFiles:
-        """None of them if their digests are of another version than ours."""
+    def from_json(cls, value: Json) -> FileDigests:
+        """The digests, or none if they are of another digest version."""
         if value["digest_version"] != DIGEST_VERSION:
             return cls(())
-        schemas = [_Schema.read(one) for one in value["schemas"]]
+        schemas = [_Schema.read(schema) for schema in value["schemas"]]
         return cls(_from_json(file, schemas[file["schema"]]) for file in value["files"])
 
 
 @dataclass(frozen=True)
 class _Schema:
-    """What many files have in common."""
+    """A schema shared by files."""
 
     columns: pa.Schema
     digest: RowDigest
@@ -263,11 +267,11 @@ class _Schema:
         return cls(columns, RowDigest(columns), written, leaves_of(written) if written is not None else ())
 
 
-def _to_json(file: FoundFile, schemas: dict[tuple[bytes, str | None], int]) -> Json:
+def _to_json(file: FileDigest, schemas: dict[tuple[bytes, str | None], int]) -> Json:
     digested = file.digested
     name = digested.facts.schema.names[-1] if digested.facts is not None else None
     schema = schemas.setdefault((digested.schema.serialize().to_pybytes(), name), len(schemas))
-    told = {
+    value = {
         "output": file.output,
         "name": file.name,
         "bytes": file.stamp.size,
@@ -278,14 +282,14 @@ def _to_json(file: FoundFile, schemas: dict[tuple[bytes, str | None], int]) -> J
         "digest": digested.digest.hexdigest(),
     }
     if digested.facts is not None:
-        told["facts"] = digested.facts.to_json()
-    return told
+        value["facts"] = digested.facts.to_json()
+    return value
 
 
-def _from_json(value: Json, schema: _Schema) -> FoundFile:
+def _from_json(value: Json, schema: _Schema) -> FileDigest:
     rows, facts = value["rows"], None
     if "facts" in value:
         facts = FileFacts.from_json(value["facts"], rows, schema.written, schema.leaves)
     digest = schema.digest.of_others(rows, value["digest"])
     digested = DigestedFile(schema.columns, rows, digest, None, facts)
-    return FoundFile(value["output"], value["name"], Stamp(value["bytes"], value["etag"]), value["sha256"], digested)
+    return FileDigest(value["output"], value["name"], Stamp(value["bytes"], value["etag"]), value["sha256"], digested)

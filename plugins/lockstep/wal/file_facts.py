@@ -1,6 +1,6 @@
-"""What the footer of a sealed Parquet file says of its columns: all that a table needs to know to adopt it.
+"""Column facts from the footer of a sealed Parquet file, which a table needs to adopt it.
 
-The seal notes it in the manifest, so that nobody has to open the files again, however many and large they are.
+The seal stores them next to the manifest, so that adoption opens no file.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ import pyarrow.parquet as pq
 
 from lockstep.epoch import Json
 
-NULLS = b"lockstep.nulls"  #: of a footer's metadata: nulls of top-level columns without statistics, by name
-LONGEST = 256  #: characters or bytes of a bound, beyond which only as many are kept as tell it from the other bound
-Leaves: TypeAlias = tuple[tuple[pa.DataType, bool], ...]  #: type, and whether it is part of another one
+NULLS = b"lockstep.nulls"  #: footer metadata: null counts of top-level columns without statistics, by name
+LONGEST = 256  #: characters or bytes of a bound; longer ones are truncated where the two bounds differ
+Leaves: TypeAlias = tuple[tuple[pa.DataType, bool], ...]  #: type, and whether it is nested
 _FIELD_ID = b"PARQUET:field_id"
 _FIRST = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """Of one column of a Parquet file, over all its row groups; a nested column of a schema takes several.
+    """Facts of one leaf column of a Parquet file, over all row groups.
 
-    `nulls` is None where a row group doesn't tell, and bounds where the footer tells none that are surely right. A
-    text or binary bound of more than `LONGEST` is whole if it is both the least and the greatest value, and else cut:
-    see `is_cut`. Bounds are Python's values of `type`.
+    `nulls` is None if a row group lacks the count; bounds are None if the footer has none that are certain. Text and
+    binary bounds longer than `LONGEST` are complete if they are equal, else truncated: see `is_cut`. Bounds are Python
+    values of `type`.
     """
 
-    path: str  #: as Parquet has it: names with '.' between them
+    path: str  #: Parquet's dotted path
     type: pa.DataType
     nested: bool
     bytes: int  #: compressed
@@ -47,53 +47,56 @@ class ColumnFacts:
 
     @property
     def is_cut(self) -> bool:
-        """Whether a bound is only the beginning of the value. Bounds that are equal are whole."""
+        """Whether a bound is truncated. Equal bounds are complete."""
         return self.least != self.greatest and (_is_long(self.least) or _is_long(self.greatest))
 
 
 @dataclass(frozen=True)
 class FileFacts:
-    """Of one file. `schema` has field ids and no other metadata; `offsets`: where each row group begins."""
+    """Facts of one file. `schema` has field ids and no other metadata; `offsets`: start of each row group."""
 
     schema: pa.Schema = field(repr=False)
     rows: int
     columns: tuple[ColumnFacts, ...]
     offsets: tuple[int, ...]
-    int96: tuple[str, ...] = ()  #: paths of columns with timestamps that many readers don't know
+    int96: tuple[str, ...] = ()  #: paths of INT96 timestamps, which many readers don't support
 
     @classmethod
     def of(cls, footer: pq.FileMetaData) -> FileFacts:
-        """Those of a file that was read."""
+        """Facts from a file's footer."""
         schema, parquet = _with_ids_only(footer.schema.to_arrow_schema()), footer.schema
         leaves = leaves_of(schema)
-        noted: Json = json.loads((footer.metadata or {}).get(NULLS, b"{}"))
-        columns = tuple(_column(footer, number, noted, *leaf) for number, leaf in enumerate(leaves))
+        null_counts: Json = json.loads((footer.metadata or {}).get(NULLS, b"{}"))
+        columns = tuple(_column(footer, number, null_counts, *leaf) for number, leaf in enumerate(leaves))
         physical = [parquet.column(number) for number in range(len(leaves))]
         int96 = tuple(column.path for column in physical if column.physical_type == "INT96")
         offsets = tuple(_offset(footer.row_group(group)) for group in range(footer.num_row_groups))
         return cls(schema, footer.num_rows, columns, offsets, int96)
 
     def to_json(self) -> Json:
-        """All but `rows`, and but the schema where it has no field ids: the manifest has these. Bounds that are equal
-        stand there once."""
-        told: dict[str, Json] = {
-            "columns": [[one.path, one.bytes, one.values, one.nulls, *_told_bounds(one)] for one in self.columns],
+        """JSON without `rows`, and without the schema if it has no field ids: those are in the manifest. Equal bounds
+        are stored once."""
+        value: dict[str, Json] = {
+            "columns": [
+                [column.path, column.bytes, column.values, column.nulls, *_bounds_to_json(column)]
+                for column in self.columns
+            ],
             "offsets": list(self.offsets),
         }
         if self.int96:
-            told["int96"] = list(self.int96)
+            value["int96"] = list(self.int96)
         if any(map(_has_id, self.schema)):
-            told["schema"] = base64.b64encode(self.schema.serialize().to_pybytes()).decode("ascii")
-        return told
+            value["schema"] = base64.b64encode(self.schema.serialize().to_pybytes()).decode("ascii")
+        return value
 
     @classmethod
     def from_json(cls, value: Json, rows: int, schema: pa.Schema, leaves: Leaves) -> FileFacts:
-        """`schema`: of the file without field ids, `leaves` its own. Raises KeyError, TypeError, ValueError for
-        anything that `to_json` doesn't make."""
+        """Facts from `to_json`. `schema`: of the file, without field ids, with its `leaves`. Raises KeyError,
+        TypeError, ValueError."""
         if "schema" in value:
             schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value["schema"], validate=True)))
         columns = tuple(
-            ColumnFacts(path, type, nested, size, values, nulls, *_understood_bounds(type, *bounds))
+            ColumnFacts(path, type, nested, size, values, nulls, *_bounds_from_json(type, *bounds))
             for (type, nested), (path, size, values, nulls, *bounds) in zip(leaves, value["columns"], strict=True)
         )
         return cls(schema, rows, columns, tuple(value["offsets"]), tuple(value.get("int96", ())))
@@ -114,7 +117,7 @@ def _parts(type: pa.DataType) -> list[pa.Field]:
 
 
 def leaves_of(schema: Iterable[pa.Field]) -> Leaves:
-    """Of each column that Parquet makes of these."""
+    """Leaf columns that Parquet makes of these fields."""
     return tuple(leaf for column in schema for leaf in _leaves_of(column.type, nested=False))
 
 
@@ -135,29 +138,37 @@ def _column(footer: pq.FileMetaData, number: int, noted: Json, type: pa.DataType
     chunks = [footer.row_group(group).column(number) for group in range(footer.num_row_groups)]
     sizes = sum(chunk.total_compressed_size for chunk in chunks), sum(chunk.num_values for chunk in chunks)
     path = footer.schema.column(number).path
-    told = [found for chunk in chunks if chunk.is_stats_set and (found := chunk.statistics) and found.has_null_count]
-    if len(told) < len(chunks):
+    with_null_count = [
+        statistics
+        for chunk in chunks
+        if chunk.is_stats_set and (statistics := chunk.statistics) and statistics.has_null_count
+    ]
+    if len(with_null_count) < len(chunks):
         return ColumnFacts(path, type, nested, *sizes, None if nested else noted.get(path))
-    nulls = sum(found.null_count for found in told)
-    with_values = [found for found, chunk in zip(told, chunks, strict=True) if found.null_count < chunk.num_values]
+    nulls = sum(statistics.null_count for statistics in with_null_count)
+    with_values = [
+        statistics
+        for statistics, chunk in zip(with_null_count, chunks, strict=True)
+        if statistics.null_count < chunk.num_values
+    ]
     return ColumnFacts(path, type, nested, *sizes, nulls, *_bounds(type, with_values))
 
 
-def _bounds(type: pa.DataType, told: list[pq.Statistics]) -> tuple[Any, Any]:
-    """The least and the greatest value, or None and None if a row group lacks one, or Python has no such date.
+def _bounds(type: pa.DataType, statistics: list[pq.Statistics]) -> tuple[Any, Any]:
+    """Minimum and maximum, or None for both if a row group lacks one, or Python can't represent it.
 
-    Floats have none: no footer says whether NaN is among them, which some readers hold larger than all.
+    Floats have none: footers don't say whether there are NaNs, which some readers order above all numbers.
     """
-    if not told or not all(found.has_min_max for found in told) or not _has_bounds(type):
+    if not statistics or not all(chunk.has_min_max for chunk in statistics) or not _has_bounds(type):
         return None, None
     try:
-        least, greatest = min(found.min for found in told), max(found.max for found in told)
+        least, greatest = min(chunk.min for chunk in statistics), max(chunk.max for chunk in statistics)
     except (TypeError, ValueError, OverflowError, pa.ArrowException):
         return None, None
     if isinstance(least, str | bytes) and least != greatest:
-        alike = sum(takewhile(bool, map(eq, least, greatest)))
-        kept = max(LONGEST, alike) + 1
-        return least[:kept], greatest[:kept]
+        common_prefix = sum(takewhile(bool, map(eq, least, greatest)))
+        length = max(LONGEST, common_prefix) + 1
+        return least[:length], greatest[:length]
     return least, greatest
 
 
@@ -187,14 +198,14 @@ def _is_binary(type: pa.DataType) -> bool:
     return bool(is_plain or pa.types.is_large_binary(type) or pa.types.is_binary_view(type))
 
 
-def _told_bounds(column: ColumnFacts) -> list[Json]:
-    bounds = [_told(column.least), _told(column.greatest)]
+def _bounds_to_json(column: ColumnFacts) -> list[Json]:
+    bounds = [_bound_to_json(column.least), _bound_to_json(column.greatest)]
     return bounds[:1] if column.least == column.greatest else bounds
 
 
-def _understood_bounds(type: pa.DataType, least: Json, *greatest: Json) -> tuple[Any, Any]:
-    """Long ones that are equal and stand there twice were cut, as all were once: the values may have differed."""
-    bounds = [_understood(type, one) for one in (least, *greatest)]
+def _bounds_from_json(type: pa.DataType, least: Json, *greatest: Json) -> tuple[Any, Any]:
+    """Bounds from JSON. Long equal bounds stored twice were truncated by a former version: they are unknown."""
+    bounds = [_bound_from_json(type, bound) for bound in (least, *greatest)]
     if len(bounds) > 2:
         raise ValueError(f"{len(bounds)} bounds of a column")
     if len(bounds) == 2 and bounds[0] == bounds[1] and _is_long(bounds[0]):
@@ -202,9 +213,9 @@ def _understood_bounds(type: pa.DataType, least: Json, *greatest: Json) -> tuple
     return bounds[0], bounds[-1]
 
 
-def _told(value: Any) -> Json:
+def _bound_to_json(value: Any) -> Json:
     match value:
-        case datetime():  # before date, which it is, too
+        case datetime():  # before date, its base class
             moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
             return (moment - _FIRST) // timedelta(microseconds=1)
         case date() | time():
@@ -216,7 +227,7 @@ def _told(value: Any) -> Json:
     return value
 
 
-def _understood(type: pa.DataType, value: Json) -> Any:
+def _bound_from_json(type: pa.DataType, value: Json) -> Any:
     if value is None:
         return None
     if pa.types.is_timestamp(type):

@@ -20,14 +20,14 @@ FILE_NAME = re.compile(r"[A-Za-z0-9][^/\\\x00-\x1f]*")
 
 
 def text(value: Json) -> str:
-    """Raises TypeError for anything but a text."""
+    """`value` if it is a text. Raises TypeError otherwise."""
     if not isinstance(value, str):
         raise TypeError(f"expected a text, found {value!r}")
     return value
 
 
 def number(value: Json) -> int:
-    """Raises TypeError for anything but a whole number from 0 on."""
+    """`value` if it is a whole number from 0 on. Raises TypeError otherwise."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise TypeError(f"expected a count, found {value!r}")
     return value
@@ -35,10 +35,10 @@ def number(value: Json) -> int:
 
 @dataclass(frozen=True)
 class StateFile:
-    """One sealed file: rows of one bucket, written by execution `token` of `epoch`, which may be an earlier one.
+    """One sealed file with rows of one bucket, written by execution `token` of `epoch`, which may be an earlier one.
 
-    `sha256`: 64 hex digits. `digest`: of its rows, as `RowDigest` gives it. `earliest`: the smallest value of the
-    column `expires`, as ISO text in UTC; None if the state has no such column, or only nulls in it.
+    `sha256`: 64 hex digits. `digest`: as of `RowDigest`. `earliest`: minimum of the column `expires`, as ISO text in
+    UTC; None without such a column or value.
     """
 
     epoch: int
@@ -58,8 +58,8 @@ class StateFile:
 
 @dataclass(frozen=True)
 class StateVersion:
-    """One declared state as an epoch left it. `schema`: Spark DDL; `buckets`: how many its keys are hashed into, by
-    the columns `found_by` of the key, all of it unless said."""
+    """One declared state after an epoch. `schema`: Spark DDL; `buckets`: number of buckets that keys are hashed into,
+    by the columns `found_by`, by default the whole key."""
 
     schema: str
     key: tuple[str, ...]
@@ -73,21 +73,21 @@ class StateVersion:
 
     @property
     def rows(self) -> int:
-        """Keys that have a row."""
+        """Number of rows, one per key."""
         return sum(file.rows for file in self.files)
 
     @property
     def bytes(self) -> int:
-        """Size of all files together, whichever epochs wrote them."""
+        """Total size of the files."""
         return sum(file.bytes for file in self.files)
 
 
 @dataclass(frozen=True)
 class SealedState:
-    """All states of an epoch. `based_on`: the manifest hash of the epoch before, "" where there is none.
+    """All states of an epoch. `based_on`: manifest hash of the preceding epoch, "" if there is none.
 
-    `keep`: for how many further published epochs this version is kept. `savepoint`: hash of the savepoint it began
-    with, in the first epoch after a start from one.
+    `keep`: number of further published epochs for which this version is kept. `savepoint`: hash of the savepoint, in
+    the first epoch after a start from one.
     """
 
     based_on: str
@@ -96,7 +96,7 @@ class SealedState:
     savepoint: str | None = None
 
     def files(self) -> list[tuple[str, StateFile]]:
-        """Every file with the name of its state."""
+        """All files with the name of their state."""
         return [(name, file) for name, version in self.versions.items() for file in version.files]
 
     def summary(self) -> Json:
@@ -117,7 +117,7 @@ def state_to_json(state: SealedState) -> Json:
 
 
 def state_of(value: Json) -> SealedState:
-    """Raises KeyError, TypeError and ValueError for what `state_to_json` didn't write."""
+    """State from `state_to_json`. Raises KeyError, TypeError, ValueError."""
     return SealedState(
         text(value["based_on"]),
         number(value["keep"]),
@@ -149,7 +149,7 @@ def version_of(value: Json) -> StateVersion:
 
 
 def finding(key: Sequence[str], found_by: Sequence[str]) -> Json:
-    """What JSON says of `found_by`: nothing where it is the key, as older versions had it."""
+    """JSON of `found_by`: omitted if it is the key."""
     return {"found_by": list(found_by)} if tuple(found_by) != tuple(key) else {}
 
 
@@ -175,12 +175,12 @@ MANIFEST_FORMAT = 1
 
 
 def canonical(value: Json) -> bytes:
-    """The one JSON text of `value`: sorted keys, no spaces, ASCII. ValueError for NaN and infinities."""
+    """Canonical JSON: sorted keys, no spaces, ASCII. Raises ValueError for NaN and infinities."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def bare(schema: pa.Schema) -> pa.Schema:
-    """`schema` without what its writer noted beside names, types and nullability."""
+    """`schema` without metadata: names, types and nullability."""
     return pa.schema([column.remove_metadata() for column in schema])
 
 
@@ -192,8 +192,8 @@ class WalFile:
     bytes: int
     rows: int
     sha256: str
-    etag: str | None = None  #: what the storage calls these very bytes; of files at home
-    facts: FileFacts | None = None  #: of files at home, see `Manifest.facts`
+    etag: str | None = None  #: of these bytes; in table staging
+    facts: FileFacts | None = None  #: in table staging, see `Manifest.facts`
 
     def __post_init__(self) -> None:
         if not FILE_NAME.fullmatch(self.path):
@@ -202,9 +202,10 @@ class WalFile:
 
 @dataclass(frozen=True)
 class OutputManifest:
-    """One output of the transform: `digest` is `RowDigest`'s, over the rows of all files.
+    """One output. `digest`: of `RowDigest` over the rows of all files.
 
-    `home`: where the files are, if not in the WAL's folder; their epoch column isn't part of `schema` and `digest`.
+    `home`: the table staging that has the files, if they are not in the WAL's folder; `schema` and `digest` exclude
+    their epoch column.
     """
 
     name: str
@@ -216,24 +217,24 @@ class OutputManifest:
 
     @property
     def bytes(self) -> int:
-        """Size of all files together."""
+        """Total size of the files."""
         return sum(file.bytes for file in self.files)
 
     @property
     def columns(self) -> str:
-        """Names, types and nullability in order, as 16 hex digits."""
-        told = "\n".join(f"{c.name}\t{c.type}\t{c.nullable}" for c in self.schema)
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        """Hash of names, types and nullability in order, 16 hex digits."""
+        description = "\n".join(f"{c.name}\t{c.type}\t{c.nullable}" for c in self.schema)
+        return hashlib.sha256(description.encode()).hexdigest()[:16]
 
     def summary(self) -> Json:
-        """What stays in the ledger."""
+        """Summary for the ledger."""
         counts = {"rows": self.rows, "bytes": self.bytes, "files": len(self.files)}
         return {**counts, "digest": self.digest, "columns": self.columns}
 
 
 @dataclass(frozen=True)
 class SourceCount:
-    """What the stage counted of one source: rows that were read, and of them those put into quarantine."""
+    """Rows read from one source, and those quarantined."""
 
     rows: int
     quarantined: int = 0
@@ -241,8 +242,8 @@ class SourceCount:
 
 @dataclass(frozen=True)
 class Quarantined:
-    """Rows of an output that left it for quarantine before the seal, sealed as an output is. `audits`: of how many of
-    them each audit says so; a row may offend several. `sealed` None: there are none."""
+    """Rows of an output quarantined before the seal. `audits`: number of offending rows per audit; a row may offend
+    several. `sealed` None: there are no rows."""
 
     audits: Mapping[str, int]
     sealed: OutputManifest | None = None
@@ -252,15 +253,17 @@ class Quarantined:
         return self.sealed.rows if self.sealed else 0
 
     def summary(self) -> Json:
-        """What stays in the ledger."""
+        """Summary for the ledger."""
         return {**(self.sealed.summary() if self.sealed else {"rows": 0}), "audits": dict(self.audits)}
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What one execution of `stage` sealed. `token` is the execution's. `facts`: the sha256 of what it has noted beside
-    the manifest of files at home, 64 hex digits. `rows_in`: the
-    WAL of an earlier life of the range that has the files of outputs without a home, if this one refers to them."""
+    """Content sealed by one execution of `stage`, whose token is `token`.
+
+    `facts`: sha256 of `_facts.json`, 64 hex digits. `rows_in`: WAL of an earlier generation whose files are referenced
+    for outputs outside table staging.
+    """
 
     deployment: str
     pipeline: str
@@ -270,9 +273,9 @@ class Manifest:
     sources: Mapping[str, SourceCount]
     digest_version: int
     state: SealedState | None = None
-    balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: counts that were compared, by name
+    balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: compared counts, by name
     facts: str | None = None
-    quarantined: Mapping[str, Quarantined] = field(default_factory=dict)  #: by output whose rows audits may send there
+    quarantined: Mapping[str, Quarantined] = field(default_factory=dict)  #: by output whose rows audits may quarantine
     rows_in: str | None = None
     _bytes: bytes = field(init=False, repr=False, compare=False)
 
@@ -280,7 +283,7 @@ class Manifest:
         object.__setattr__(self, "_bytes", canonical(_to_json(self)))
 
     def to_bytes(self) -> bytes:
-        """Canonical JSON; of a manifest that was read, the very bytes it was read from."""
+        """Canonical JSON; for a manifest that was read, the original bytes."""
         return self._bytes
 
     @property
@@ -290,22 +293,22 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
-        """Raises `WalCorrupt` if `data` is no manifest, `FormatUnknown` if a newer Lockstep wrote it."""
+        """Parse a manifest. Raises `WalCorrupt` for invalid data, `FormatUnknown` for a newer format."""
         try:
             value = json.loads(data)
-            found = value["format"]
-            if found == MANIFEST_FORMAT:
+            version = value["format"]
+            if version == MANIFEST_FORMAT:
                 manifest = _from_json(value)
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             raise WalCorrupt(f"the manifest can't be parsed: {type(error).__name__}: {error}") from error
-        if found != MANIFEST_FORMAT:
-            raise FormatUnknown(f"manifest has format {found!r}, this Lockstep reads {MANIFEST_FORMAT}: upgrade it")
-        object.__setattr__(manifest, "_bytes", data)  # another pyarrow may serialize the schema in other bytes
+        if version != MANIFEST_FORMAT:
+            raise FormatUnknown(f"manifest has format {version!r}, this Lockstep reads {MANIFEST_FORMAT}: upgrade it")
+        object.__setattr__(manifest, "_bytes", data)  # other versions of pyarrow may serialize the schema differently
         return manifest
 
     def summary(self) -> Json:
-        """What stays in the ledger after cleanup: rows, digest, bytes, columns per output; counts per source;
-        rows, bytes, buckets per state; what was compared; what went to quarantine, per output."""
+        """Summary that stays in the ledger after cleanup: rows, digest, bytes and columns per output; counts per
+        source; rows, bytes and buckets per state; compared counts; quarantined rows per output."""
         summary: dict[str, Json] = {
             "digest_version": self.digest_version,
             "outputs": {name: output.summary() for name, output in self.outputs.items()},
@@ -316,7 +319,7 @@ class Manifest:
         if self.balances:
             summary["balances"] = {name: dict(counts) for name, counts in self.balances.items()}
         if self.quarantined:
-            summary["quarantined"] = {name: found.summary() for name, found in self.quarantined.items()}
+            summary["quarantined"] = {name: quarantined.summary() for name, quarantined in self.quarantined.items()}
         return summary
 
 
@@ -340,12 +343,14 @@ def _to_json(manifest: Manifest) -> Json:
     if manifest.facts is not None:
         value["facts"] = manifest.facts
     if manifest.quarantined:
-        value["quarantined"] = {name: _quarantined(found) for name, found in manifest.quarantined.items()}
+        value["quarantined"] = {
+            name: {
+                "audits": dict(quarantined.audits),
+                "sealed": _output(quarantined.sealed) if quarantined.sealed else None,
+            }
+            for name, quarantined in manifest.quarantined.items()
+        }
     return value
-
-
-def _quarantined(found: Quarantined) -> Json:
-    return {"audits": dict(found.audits), "sealed": _output(found.sealed) if found.sealed else None}
 
 
 def _output(output: OutputManifest) -> Json:
@@ -359,10 +364,10 @@ def _output(output: OutputManifest) -> Json:
 
 
 def _file(file: WalFile) -> Json:
-    told: dict[str, Json] = {"path": file.path, "bytes": file.bytes, "rows": file.rows, "sha256": file.sha256}
+    value: dict[str, Json] = {"path": file.path, "bytes": file.bytes, "rows": file.rows, "sha256": file.sha256}
     if file.etag is not None:
-        told["etag"] = file.etag
-    return told
+        value["etag"] = file.etag
+    return value
 
 
 def _count(count: SourceCount) -> Json:
@@ -387,7 +392,9 @@ def _from_json(value: Json) -> Manifest:
             for name, counts in value.get("balances", {}).items()
         },
         facts=text(value["facts"]) if "facts" in value else None,
-        quarantined={name: _quarantined_of(name, found) for name, found in value.get("quarantined", {}).items()},
+        quarantined={
+            name: _quarantined_of(name, quarantined) for name, quarantined in value.get("quarantined", {}).items()
+        },
         rows_in=text(value["rows_in"]) if "rows_in" in value else None,
     )
 
@@ -413,9 +420,9 @@ FACTS = "_facts.json"
 
 
 def facts_of(outputs: Mapping[str, OutputManifest]) -> bytes | None:
-    """What `_facts.json` has to say of these outputs; None if no table adopts any."""
-    told = {name: _facts_of(output) for name, output in outputs.items() if output.home is not None}
-    return canonical(told) if told else None
+    """Content of `_facts.json` for these outputs; None without table staging."""
+    facts = {name: _facts_of(output) for name, output in outputs.items() if output.home is not None}
+    return canonical(facts) if facts else None
 
 
 def _facts_of(output: OutputManifest) -> Json:
@@ -423,7 +430,7 @@ def _facts_of(output: OutputManifest) -> Json:
 
 
 def without_facts(outputs: Mapping[str, OutputManifest]) -> dict[str, OutputManifest]:
-    """As the manifest has them."""
+    """The outputs without facts, as in the manifest."""
     return {
         name: replace(output, files=tuple(replace(file, facts=None) for file in output.files))
         for name, output in outputs.items()
@@ -431,20 +438,22 @@ def without_facts(outputs: Mapping[str, OutputManifest]) -> dict[str, OutputMani
 
 
 class NotedFacts:
-    """What a `_facts.json` says. Raises `WalCorrupt` unless `data` hashes to what the manifest has."""
+    """Facts of `_facts.json`. Raises `WalCorrupt` unless `data` has the manifest's hash."""
 
     def __init__(self, path: str, data: bytes, sha256: str) -> None:
-        self._path, found = path, hashlib.sha256(data).hexdigest()
-        if found != sha256:
-            raise WalCorrupt(f"{path}: sha256 found {found}, the manifest has {sha256}")
-        self._told: dict[str, dict[str, Json]] = json.loads(data)
+        self._path, actual = path, hashlib.sha256(data).hexdigest()
+        if actual != sha256:
+            raise WalCorrupt(f"{path}: sha256 found {actual}, the manifest has {sha256}")
+        self._facts_by_output: dict[str, dict[str, Json]] = json.loads(data)
 
     def of(self, output: OutputManifest) -> dict[str, FileFacts]:
-        """Of each file of an output that has a home, by its name. Raises `WalCorrupt` for one that isn't there."""
+        """Facts of each file of an output by name. Raises `WalCorrupt` for a missing one."""
         schema = output.schema.append(pa.field(output.home.epoch_column, pa.int64())) if output.home else output.schema
         leaves = leaves_of(schema)
         try:
-            told = self._told[output.name]
-            return {file.path: FileFacts.from_json(told[file.path], file.rows, schema, leaves) for file in output.files}
+            facts = self._facts_by_output[output.name]
+            return {
+                file.path: FileFacts.from_json(facts[file.path], file.rows, schema, leaves) for file in output.files
+            }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise WalCorrupt(f"{self._path} can't be understood: {type(error).__name__}: {error}") from error

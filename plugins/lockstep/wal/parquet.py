@@ -34,16 +34,16 @@ _BUFFER = 1 << 20
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What a file's bytes were when they were hashed."""
+    """Size and hashes of a file's bytes."""
 
     size: int
     sha256: str
     chunks: tuple[bytes, ...] = field(repr=False)  #: sha256 of each 256 kB; empty if `content` is there
-    content: bytes | None = field(repr=False)  #: all of it, of a small file
+    content: bytes | None = field(repr=False)  #: complete, of a small file
 
 
 def fingerprint(storage: Storage, path: str, fresh: bool = False) -> Fingerprint:
-    """Hash the file at `path`; `fresh` tries to see the disk's bytes. Raises OSError and `StagingRefused`."""
+    """Hash the file at `path`; `fresh` bypasses caches where possible. Raises OSError and `StagingRefused`."""
     with closing(storage.open(path, fresh)) as file:
         size = file.seek(0, io.SEEK_END) or file.tell()
         file.seek(0)
@@ -67,9 +67,9 @@ def _digest(block: bytes, start: int) -> bytes:
 
 
 class ParquetRows:
-    """The rows of one fingerprinted file; close it after use.
+    """Rows of one fingerprinted file; close it after use.
 
-    Raises `WalCorrupt` for what doesn't parse, `StagingUnavailable` for what can't be read.
+    Raises `WalCorrupt` for an invalid file, `StagingUnavailable` for an unreadable one.
     """
 
     def __init__(self, storage: Storage, path: str, hashed: Fingerprint) -> None:
@@ -92,11 +92,16 @@ class ParquetRows:
             return pq.ParquetFile(source, buffer_size=_BUFFER, pre_buffer=False)
 
     def batches(self, schema: pa.Schema, only: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Every row, under `schema`, which must name the file's columns and types; columns behind them are left out.
-        `only`: the columns that `schema` names aren't the file's first ones, the others aren't parsed."""
-        parsed = None if only is None or any("." in name for name in only) else list(only)  # a dot is a path to Arrow
+        """All rows under `schema`, which must match the file's first columns; further columns are omitted.
+
+        `only`: names of the columns of `schema` if they are not the first ones; others aren't parsed.
+        """
+        parsed = None if only is None or any("." in name for name in only) else list(only)  # Arrow takes dots as paths
         with _parsing(self._path):
-            rows = iter(self._file.iter_batches(batch_size=self._batch_rows(), columns=parsed))
+            groups = range(self.footer.num_row_groups)
+            size: int = sum(self.footer.row_group(group).total_byte_size for group in groups)
+            batch_rows = max(1, min(BATCH_ROWS, _BATCH_BYTES * self.rows // max(size, 1)))
+            rows = iter(self._file.iter_batches(batch_size=batch_rows, columns=parsed))
         while True:
             with _parsing(self._path):
                 batch = next(rows, None)
@@ -105,11 +110,6 @@ class ParquetRows:
                 columns = batch.columns[: len(schema)] if only is None else [batch[name] for name in schema.names]
                 batch = pa.RecordBatch.from_arrays(columns, schema=schema)
             yield batch
-
-    def _batch_rows(self) -> int:
-        metadata = self.footer
-        size: int = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
-        return max(1, min(BATCH_ROWS, _BATCH_BYTES * self.rows // max(size, 1)))
 
     def close(self) -> None:
         if self._source is not None:
@@ -122,8 +122,8 @@ class ParquetRows:
         self.close()
 
 
-class _parsing:  # a context manager that reads as a verb; not a generator: it runs once a batch
-    """Whatever Arrow makes of verified bytes, other than rows, is corruption that was sealed."""
+class _parsing:  # no generator: entered once per batch
+    """Converts Arrow's errors on verified bytes to `WalCorrupt`: the file was sealed corrupt."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -136,7 +136,7 @@ class _parsing:  # a context manager that reads as a verb; not a generator: it r
 
 
 class _CheckedFile(RawFile):
-    """The file behind a fingerprint, read by whole chunks that are compared with it."""
+    """A file read in chunks that are compared with its fingerprint."""
 
     def __init__(self, file: ReadableFile, path: str, hashed: Fingerprint) -> None:
         super().__init__(hashed.size)
@@ -157,8 +157,8 @@ class _CheckedFile(RawFile):
         with naming_errors("read", self._path):
             self._file.seek(first * _CHUNK)
             block = self._file.read((last - first + 1) * _CHUNK)
-        found = [_digest(block, start) for start in range(0, len(block), _CHUNK)]
-        if found != list(self._hashed.chunks[first : last + 1]):
+        digests = [_digest(block, start) for start in range(0, len(block), _CHUNK)]
+        if digests != list(self._hashed.chunks[first : last + 1]):
             raise WalCorrupt(f"{self._path} changed while it was read, near byte {first * _CHUNK}")
         return block
 
@@ -169,7 +169,7 @@ class _CheckedFile(RawFile):
 
 
 def columns_with_statistics(schema: pa.Schema) -> list[str] | bool:
-    """What pyarrow takes as `write_statistics`: the paths of all columns but floats, nested ones too."""
+    """Value for pyarrow's `write_statistics`: paths of all columns but floats, including nested ones."""
     pq.ParquetWriter(empty := io.BytesIO(), schema).close()
     footer = pq.read_metadata(empty).schema
     columns = [footer.column(number) for number in range(len(footer))]
@@ -179,7 +179,8 @@ def columns_with_statistics(schema: pa.Schema) -> list[str] | bool:
 
 
 class ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no types
-    """As pyarrow's own, with statistics of every column but floats."""
+    """Parquet writer without statistics of floats: pyarrow omits NaN from bounds, and readers that order NaN above all
+    numbers would skip row groups. Null counts of float columns are written to the metadata."""
 
     def __init__(self, target: Any, schema: pa.Schema, **options: Any) -> None:
         self._nulls = {field.name: 0 for field in schema if pa.types.is_floating(field.type)}

@@ -17,17 +17,17 @@ import pyarrow as pa
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import InvalidPipeline, StagingUnavailable, WalCorrupt
 from lockstep.wal._storage import Stamp, Storage, naming_errors
-from lockstep.wal.file_digests import FoundFiles, Place, find_file
+from lockstep.wal.file_digests import FileDigests, Place, read_file_digest
 from lockstep.wal.file_facts import FileFacts
 from lockstep.wal.manifest import FACTS, Manifest, NotedFacts, OutputManifest, WalFile, bare
 from lockstep.wal.parquet import Fingerprint, ParquetRows, ParquetWriter, fingerprint
 from lockstep.wal.storages import storage_at
-from lockstep.wal.table_staging import HomeStaging, TableStaging, with_field_ids
+from lockstep.wal.table_staging import TableStaging, TableStagingFolders, with_field_ids
 
 
 @dataclass(frozen=True)
 class SealedWal:
-    """A WAL whose manifest hashes to what the ledger knows."""
+    """A WAL whose manifest has the hash in the ledger."""
 
     storage: Storage
     folder: str
@@ -35,12 +35,12 @@ class SealedWal:
     find_home: Callable[[TableStaging, Manifest], tuple[Storage, str]]
 
     def outputs(self, names: Iterable[str]) -> list[OutputBatches]:
-        """The rows of each named output. Raises `InvalidPipeline` for a name that this WAL doesn't have."""
+        """Rows of each named output. Raises `InvalidPipeline` for an unknown name."""
         return [self._batches(self._output(name)) for name in names]
 
     def check(self, names: Iterable[str] | None = None) -> None:
-        """Compare size, sha256 and rows of every file, or of those of the named outputs, and what was noted of them.
-        Raises `WalCorrupt`, `StagingUnavailable`."""
+        """Compare size, sha256 and rows of every file, or those of the named outputs, and the facts. Raises
+        `WalCorrupt`, `StagingUnavailable`."""
         if self.manifest.facts is not None:
             _ = self._noted
         for output in self.outputs(self.manifest.outputs if names is None else names):
@@ -48,13 +48,12 @@ class SealedWal:
 
     @property
     def own(self) -> list[str]:
-        """The outputs whose files are in its folder; those of the others belong to the tables that adopt them, or to
-        the WAL that it refers to."""
+        """Outputs whose files are in this folder, neither in table staging nor in a referenced WAL."""
         return self.staged if self.manifest.rows_in is None else []
 
     @property
     def staged(self) -> list[str]:
-        """The outputs whose files are in staging."""
+        """Outputs whose files are in staging."""
         return [name for name, output in self.manifest.outputs.items() if output.home is None]
 
     def _batches(self, output: OutputManifest) -> OutputBatches:
@@ -69,7 +68,7 @@ class SealedWal:
         path, sha256 = f"{self.folder}/{FACTS}", self.manifest.facts or ""
         try:
             return NotedFacts(path, _read(self.storage, path, fresh=False), sha256)
-        except WalCorrupt:  # a stale page of a network file system looks like this
+        except WalCorrupt:  # may be a stale page of a network file system
             return NotedFacts(path, _read(self.storage, path, fresh=True), sha256)
 
     def _facts_of(self, output: OutputManifest) -> Mapping[str, FileFacts]:
@@ -83,8 +82,8 @@ class SealedWal:
 
 
 @dataclass(frozen=True)
-class FileAtHome:
-    """A sealed file of an output that has a home; satisfies `lockstep.sinks.values.AdoptableFile`."""
+class AdoptableWalFile:
+    """A sealed file in table staging; satisfies `lockstep.sinks.values.AdoptableFile`."""
 
     path: str  #: relative to the table's folder
     uri: str
@@ -95,12 +94,12 @@ class FileAtHome:
 
 
 class OutputBatches:
-    """The rows of one output; satisfies `lockstep.sinks.base.Batches`. Every iteration reads and checks anew.
+    """Rows of one output; satisfies `lockstep.sinks.base.Batches`. Every iteration reads and verifies anew.
 
-    A row is handed out only after size, sha256, schema and the footer's row count of its whole file were compared with
-    the manifest, and it comes from the bytes that were hashed (`lockstep.wal.parquet`). A file that differs is read
-    once more, past the page cache where the system allows that, before `WalCorrupt` is raised. An iteration that ends
-    without an error has handed out exactly the manifest's rows. Batches have at most 65,536 rows.
+    A row is returned only after size, sha256, schema and row count of its file matched the manifest, and from the
+    hashed bytes (`lockstep.wal.parquet`). A differing file is read once more, bypassing caches where possible, before
+    `WalCorrupt` is raised. An iteration without an error has returned exactly the manifest's rows. Batches have at most
+    65,536 rows.
     """
 
     def __init__(
@@ -120,33 +119,34 @@ class OutputBatches:
         return self._manifest.home
 
     @cached_property
-    def files(self) -> tuple[FileAtHome, ...]:
-        """Every file, of an output that has a home; of any other none can be adopted."""
+    def files(self) -> tuple[AdoptableWalFile, ...]:
+        """All files of an output in table staging; empty for others, which can't be adopted."""
         home, paths = self.home, [f"{self._folder}/{file.path}" for file in self._manifest.files]
         if home is None:
             return ()
-        found = zip(paths, self._manifest.files, strict=True)
+        files = zip(paths, self._manifest.files, strict=True)
         return tuple(
-            FileAtHome(path, home.uri_of(path), one.bytes, one.rows, one.sha256, one.etag) for path, one in found
+            AdoptableWalFile(path, home.uri_of(path), sealed.bytes, sealed.rows, sealed.sha256, sealed.etag)
+            for path, sealed in files
         )
 
-    def facts(self) -> Iterator[tuple[FileAtHome, FileFacts]]:
-        """Each file of an output that has a home with the facts of its columns that the seal noted: no file is opened.
-        Raises `WalCorrupt`, `StagingUnavailable`."""
+    def facts(self) -> Iterator[tuple[AdoptableWalFile, FileFacts]]:
+        """Each file in table staging with its sealed column facts, without opening it. Raises `WalCorrupt`,
+        `StagingUnavailable`."""
         assert self._noted is not None
         noted = self._noted(self._manifest)
         return zip(self.files, (noted[file.path] for file in self._manifest.files), strict=True)
 
     def check_listed(self) -> None:
-        """Compare names and sizes with one listing of the folder. A file of which the storage doesn't say that it is as
-        it was sealed is read, and its sha256 compared. Raises `WalCorrupt`, `StagingUnavailable`."""
+        """Compare names and sizes with one listing of the folder. Files without a matching etag are read and their
+        sha256 compared. Raises `WalCorrupt`, `StagingUnavailable`."""
         stamps = self._stamps()
         for file in self._manifest.files:
-            path, found = f"{self._folder}/{file.path}", stamps.get(file.path)
-            if found is None:
+            path, stamp = f"{self._folder}/{file.path}", stamps.get(file.path)
+            if stamp is None:
                 raise _missing(self._storage, path)
-            self._compare(file.path, "bytes", found.size, file.bytes)
-            if found.etag != file.etag and file.etag is not None:
+            self._compare(file.path, "bytes", stamp.size, file.bytes)
+            if stamp.etag != file.etag and file.etag is not None:
                 verify_file(self._storage, path, file.bytes, file.sha256)
 
     def _stamps(self) -> dict[str, Stamp]:
@@ -157,7 +157,7 @@ class OutputBatches:
         return self.of_columns(self.schema.names)
 
     def of_columns(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The same, of these columns alone, which stand in the schema's order; the others aren't parsed."""
+        """Rows with these columns, in the schema's order; other columns aren't parsed."""
         total, schema = 0, pa.schema([self.schema.field(name) for name in names])
         for file in self._manifest.files:
             with self._open(file) as rows:
@@ -170,16 +170,16 @@ class OutputBatches:
         self._compare("all files", "rows", total, self.rows)
 
     def by_file(self) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
-        """Each file's name and rows. One is to be read before the next one is asked for."""
+        """Name and rows of each file. Read each before requesting the next."""
         for file in self._manifest.files:
             with self._open(file) as rows:
                 yield file.path, rows.batches(self.schema)
 
     def check(self) -> None:
-        """As an iteration does, up to each file's footer; an object that has the ETag of the sealed bytes isn't
-        read. Raises `WalCorrupt`, `StagingUnavailable`."""
-        asked = self._storage.etags_prove and any(file.etag for file in self._manifest.files)
-        stamps = self._stamps() if asked else {}
+        """Verify as an iteration does, up to each file's footer; objects with the sealed etag aren't read. Raises
+        `WalCorrupt`, `StagingUnavailable`."""
+        compares_etags = self._storage.etags_prove and any(file.etag for file in self._manifest.files)
+        stamps = self._stamps() if compares_etags else {}
         for file in self._manifest.files:
             if file.etag is None or stamps.get(file.path) != Stamp(file.bytes, file.etag):
                 self._open(file).close()
@@ -196,26 +196,26 @@ class OutputBatches:
             raise
         return rows
 
-    def _require_schema(self, path: str, found: pa.Schema) -> None:
-        columns = bare(found)
+    def _require_schema(self, path: str, schema: pa.Schema) -> None:
+        columns = bare(schema)
         if self.home is not None and columns.names[-1:] == [self.home.epoch_column]:
             columns = columns.remove(len(columns) - 1)
         if not columns.equals(self.schema):
-            self._differs(path, "schema", found.to_string(), self.schema.to_string())
+            self._differs(path, "schema", schema.to_string(), self.schema.to_string())
 
-    def _compare(self, path: str, what: str, found: object, expected: object) -> None:
-        if found != expected:
-            self._differs(path, what, found, expected)
+    def _compare(self, path: str, what: str, actual: object, expected: object) -> None:
+        if actual != expected:
+            self._differs(path, what, actual, expected)
 
-    def _differs(self, path: str, what: str, found: object, expected: object) -> None:
-        raise WalCorrupt(f"{self._folder}/{path}: {what} found {found}, the manifest has {expected}")
+    def _differs(self, path: str, what: str, actual: object, expected: object) -> None:
+        raise WalCorrupt(f"{self._folder}/{path}: {what} found {actual}, the manifest has {expected}")
 
 
 class UnsealedFile:
-    """The rows of one file of an output that isn't sealed yet; satisfies `lockstep.sinks.base.Batches`.
+    """Rows of one file before the seal; satisfies `lockstep.sinks.base.Batches`.
 
-    They come from the bytes that `file` names. Whether these are the output's rows nobody knows before the seal: `file`
-    is to be compared with the manifest. Raises `WalCorrupt` for what is no Parquet file, `StagingUnavailable`.
+    The rows come from the bytes described by `file`, which must be compared with the manifest after the seal. Raises
+    `WalCorrupt` for an invalid Parquet file, `StagingUnavailable`.
     """
 
     def __init__(self, storage: Storage, folder: str, output: str, name: str) -> None:
@@ -242,26 +242,26 @@ def _read(storage: Storage, path: str, fresh: bool) -> bytes:
 
 
 def verify_file(storage: Storage, path: str, size: int, sha256: str) -> Fingerprint:
-    """The file's fingerprint, if it has so many bytes and hashes to that. Raises `WalCorrupt`."""
+    """Fingerprint of the file. Raises `WalCorrupt` unless size and sha256 match."""
     try:
         return _hash_file(storage, path, size, sha256, fresh=False)
-    except WalCorrupt:  # a stale page of a network file system looks like this
+    except WalCorrupt:  # may be a stale page of a network file system
         return _hash_file(storage, path, size, sha256, fresh=True)
 
 
 def _hash_file(storage: Storage, path: str, size: int, sha256: str, fresh: bool) -> Fingerprint:
     with naming_damage(storage, path):
-        found = fingerprint(storage, path, fresh)
-    for what, value, expected in (("bytes", found.size, size), ("sha256", found.sha256, sha256)):
+        content = fingerprint(storage, path, fresh)
+    for what, value, expected in (("bytes", content.size, size), ("sha256", content.sha256, sha256)):
         if value != expected:
             raise WalCorrupt(f"{path}: {what} found {value}, the manifest has {expected}")
-    return found
+    return content
 
 
 @contextmanager
 def naming_damage(storage: Storage, path: str) -> Iterator[None]:
-    """Name what goes wrong with a sealed file: missing is `WalCorrupt`, unless the pipeline's whole folder is missing
-    too; then staging isn't mounted: `StagingUnavailable`."""
+    """Convert errors on a sealed file: a missing file raises `WalCorrupt`; if the pipeline's folder is missing, too,
+    staging isn't mounted, which raises `StagingUnavailable`."""
     with naming_errors("read", path):
         try:
             yield
@@ -273,20 +273,21 @@ def _missing(storage: Storage, path: str) -> WalCorrupt | StagingUnavailable:
     home = "/".join(path.split("/")[:2])
     if storage.exists(home):
         return WalCorrupt(f"{path} is missing, though it was sealed")
-    return StagingUnavailable(f"staging has no {home}, where {path} was sealed: is it mounted, is its URI right?")
+    return StagingUnavailable(f"staging has no {home}, where {path} was sealed: check the mount and the URI")
 
 
-def write_at_home(there: HomeStaging, rows: OutputBatches, home: TableStaging, epoch: int, token: int) -> None:
-    """A file for each of `rows`, with the same rows in the same order and `epoch` behind them. Each is compared with
-    its manifest as it is read, and is in memory as a whole when it is written. Raises `WalCorrupt`,
-    `StagingUnavailable`."""
+def rewrite_for_table(
+    folders: TableStagingFolders, rows: OutputBatches, home: TableStaging, epoch: int, token: int
+) -> None:
+    """Write sealed rows to table staging, one file for each file of `rows`, in the same order and with the epoch
+    column. Each file is verified and held in memory. Raises `WalCorrupt`, `StagingUnavailable`."""
     for name, batches in rows.by_file():
-        path = f"{there.folder(epoch, token)}/{rows.output}/{name}"
+        path = f"{folders.folder(epoch, token)}/{rows.output}/{name}"
         columns = rows.schema.append(pa.field(home.epoch_column, pa.int64()))
         written = _parquet(batches, with_field_ids(columns, home.ids_of(columns.names)), epoch)
         reach(CrashPoint.STAGE_BEFORE_COPY)
         with naming_errors("write", path):
-            there.storage.put(path, written)
+            folders.storage.put(path, written)
         reach(CrashPoint.STAGE_AFTER_COPY)
 
 
@@ -296,26 +297,26 @@ def _parquet(batches: Iterator[pa.RecordBatch], schema: pa.Schema, epoch: int) -
             for batch in batches:
                 number = pa.repeat(pa.scalar(epoch, pa.int64()), batch.num_rows)
                 writer.write_batch(pa.RecordBatch.from_arrays([*batch.columns, number], schema=schema))
-        found: bytes = target.getvalue().to_pybytes()
-    return found
+        content: bytes = target.getvalue().to_pybytes()
+    return content
 
 
-TOLD = "found STRING, error STRING"
+DIGESTS_SCHEMA = "found STRING, error STRING"
 
 
 def read_files(places: Sequence[Place], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For each row (number of a place, name of a file) one of `TOLD`: `FoundFiles` as JSON, or why it can't be read."""
+    """For each row (index of a place, name of a file), `FileDigests` as JSON or an error, as `DIGESTS_SCHEMA`."""
     for batch in batches:
         for number, name in zip(*batch.to_pydict().values(), strict=True):
-            found, error = _told_of(places[number], name)
+            digests, error = _read_digests(places[number], name)
             yield pa.RecordBatch.from_pydict(
-                {"found": pa.array([found], pa.string()), "error": pa.array([error], pa.string())}
+                {"found": pa.array([digests], pa.string()), "error": pa.array([error], pa.string())}
             )
 
 
 @dataclass(frozen=True)
 class Sealed:
-    """Files of one sealed output. `storage`: a URI as staging takes it; `schema`: of every file."""
+    """Files of one sealed output. `storage`: a staging URI; `schema`: of every file."""
 
     storage: str
     folder: str
@@ -324,9 +325,9 @@ class Sealed:
 
 
 def read_sealed(sealed: Sealed, columns: Sequence[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For each row (number of a file, its name) the file's rows, of these columns, compared with the manifest as
-    every reader does: `OutputBatches` itself can't be pickled. Raises `WalCorrupt`."""
-    storage, wanted = storage_at(sealed.storage), pa.schema([sealed.schema.field(name) for name in columns])
+    """For each row (index of a file, name), the file's rows with these columns, verified against the manifest. Used in
+    executors, since `OutputBatches` can't be pickled. Raises `WalCorrupt`."""
+    storage, schema = storage_at(sealed.storage), pa.schema([sealed.schema.field(name) for name in columns])
     for batch in batches:
         for number in batch.column(0).to_pylist():
             file = sealed.files[number]
@@ -334,12 +335,12 @@ def read_sealed(sealed: Sealed, columns: Sequence[str], batches: Iterator[pa.Rec
             with ParquetRows(storage, path, verify_file(storage, path, file.bytes, file.sha256)) as rows:
                 if rows.rows != file.rows or not bare(rows.schema).equals(sealed.schema):
                     raise WalCorrupt(f"{path}: rows or schema aren't those of the manifest")
-                yield from rows.batches(wanted, None if wanted.equals(sealed.schema) else columns)
+                yield from rows.batches(schema, None if schema.equals(sealed.schema) else columns)
 
 
-def _told_of(place: Place, name: str) -> tuple[str | None, str | None]:
+def _read_digests(place: Place, name: str) -> tuple[str | None, str | None]:
     try:
-        found = FoundFiles([find_file(storage_at(place.storage), place, name)])
-    except Exception as error:  # the task reads the file then, and says what is wrong with it
+        digests = FileDigests([read_file_digest(storage_at(place.storage), place, name)])
+    except Exception as error:  # the task then reads the file and reports the error
         return None, f"{place.folder}/{name}: {type(error).__name__}: {error}"
-    return json.dumps(found.to_json()), None
+    return json.dumps(digests.to_json()), None

@@ -25,7 +25,7 @@ from lockstep.definition.keyed_state import KeyedState
 from lockstep.epoch import Interval, Json, SourceRange
 from lockstep.errors import LockstepError, StageFailed
 from lockstep.wal._storage import Storage, naming_errors
-from lockstep.wal.file_digests import FILES, FoundFiles
+from lockstep.wal.file_digests import FILES, FileDigests
 from lockstep.wal.manifest import SourceCount, StateFile, StateVersion, finding, version_of, version_to_json
 from lockstep.wal.parquet import ParquetRows, columns_with_statistics
 from lockstep.wal.reading import verify_file
@@ -37,14 +37,14 @@ from lockstep.wal.table_staging import TableStaging
 REQUEST = "_request.json"
 RESULT = "_result.json"
 ERROR = "_error.json"
-JOB = "_job.json"  #: the handle of a job that was left to itself, written by the task
+JOB = "_job.json"  #: handle of a detached job, written by the task
 
 
 @dataclass(frozen=True)
 class StateRequest:
-    """Where an execution reads and writes keyed state. `uris`: of each file of a version before, in its order.
+    """Where an execution reads and writes keyed state. `uris`: of the files of each previous version, in order.
 
-    `declared`: what the task's pipeline declares; the driver's has to be the same.
+    `declared`: the states in the task's definition; the driver's must be equal.
     """
 
     folder: str  #: absolute URI; each state is written to <folder>/<name>/
@@ -55,7 +55,7 @@ class StateRequest:
     def to_json(self) -> Json:
         return {
             "folder": self.folder,
-            "declared": {name: _declared(one) for name, one in self.declared.items()},
+            "declared": {name: _declared(state) for name, state in self.declared.items()},
             "before": {name: version_to_json(version) for name, version in self.before.items()},
             "uris": {name: list(uris) for name, uris in self.uris.items()},
         }
@@ -64,23 +64,23 @@ class StateRequest:
     def from_json(cls, value: Json) -> StateRequest:
         return cls(
             value["folder"],
-            {name: KeyedState(**one) for name, one in value["declared"].items()},
+            {name: KeyedState(**state) for name, state in value["declared"].items()},
             {name: version_of(version) for name, version in value["before"].items()},
             {name: tuple(uris) for name, uris in value["uris"].items()},
         )
 
 
-def _declared(one: KeyedState) -> Json:
-    told = asdict(one)
-    found_by = finding(told["key"], told.pop("found_by"))
-    if not one.self_expiring:
-        del told["self_expiring"]
-    return {**told, **found_by}
+def _declared(state: KeyedState) -> Json:
+    value = asdict(state)
+    found_by = finding(value["key"], value.pop("found_by"))
+    if not state.self_expiring:
+        del value["self_expiring"]
+    return {**value, **found_by}
 
 
 @dataclass(frozen=True)
-class HomeRequest:
-    """Where an output is written that isn't staged with the others."""
+class TableStagingRequest:
+    """The table staging of one output."""
 
     home: TableStaging
     folder: str  #: absolute URI; the output is written to <folder>/<output>/
@@ -89,13 +89,13 @@ class HomeRequest:
         return {**self.home.to_json(), "folder": self.folder}
 
     @classmethod
-    def from_json(cls, value: Json) -> HomeRequest:
+    def from_json(cls, value: Json) -> TableStagingRequest:
         return cls(TableStaging.from_json(value), value["folder"])
 
 
 @dataclass(frozen=True)
 class StageRequest:
-    """One execution of stage. `pipeline` is `module:name`, or "" for one that only this process knows."""
+    """One execution of stage. `pipeline` is `module:name`, or "" if only this process knows it."""
 
     pipeline: str
     epoch: int
@@ -105,11 +105,11 @@ class StageRequest:
     sources: Mapping[str, SourceRange]
     timestamp: datetime  #: when the epoch was planned: the same in every attempt
     interval: Interval | None = None
-    state: StateRequest | None = None  #: of a pipeline that has state
-    homes: Mapping[str, HomeRequest] = field(default_factory=dict)  #: by output
-    conserved: tuple[str, ...] = ()  #: outputs of which audits tell whether rows were conserved
-    quarantine: tuple[Json, ...] = ()  #: audits by which rows leave an output before the seal, as the plan froze them
-    task_seals: int | None = None  #: bytes of all outputs up to which the task reads them; None: however many
+    state: StateRequest | None = None  #: of a pipeline with state
+    homes: Mapping[str, TableStagingRequest] = field(default_factory=dict)  #: by output
+    conserved: tuple[str, ...] = ()  #: outputs with conservation audits
+    quarantine: tuple[Json, ...] = ()  #: planned audits that quarantine rows before the seal
+    task_seals: int | None = None  #: bytes of all outputs up to which the task reads them; None: unlimited
 
     def to_json(self) -> Json:
         return {
@@ -118,7 +118,7 @@ class StageRequest:
             "token": self.token,
             "folder": self.folder,
             "outputs": list(self.outputs),
-            "sources": {name: found.to_json() for name, found in self.sources.items()},
+            "sources": {name: source.to_json() for name, source in self.sources.items()},
             "timestamp": self.timestamp.isoformat(),
             "interval": [self.interval.start.isoformat(), self.interval.end.isoformat()] if self.interval else None,
             "state": self.state.to_json() if self.state else None,
@@ -137,11 +137,11 @@ class StageRequest:
             token=value["token"],
             folder=value["folder"],
             outputs=tuple(value["outputs"]),
-            sources={name: SourceRange.from_json(found) for name, found in value["sources"].items()},
+            sources={name: SourceRange.from_json(source) for name, source in value["sources"].items()},
             timestamp=datetime.fromisoformat(value["timestamp"]),
             interval=Interval(*map(datetime.fromisoformat, bounds)) if bounds else None,
             state=StateRequest.from_json(value["state"]) if value["state"] else None,
-            homes={name: HomeRequest.from_json(home) for name, home in value.get("homes", {}).items()},
+            homes={name: TableStagingRequest.from_json(home) for name, home in value.get("homes", {}).items()},
             conserved=tuple(value.get("conserved", ())),
             quarantine=tuple(value.get("quarantine", ())),
             task_seals=value.get("task_seals"),
@@ -150,7 +150,7 @@ class StageRequest:
 
 @dataclass(frozen=True)
 class QuarantineCount:
-    """How many rows of an output went to quarantine, and by which audit how many of them."""
+    """Number of quarantined rows of an output, and of offending rows per audit."""
 
     rows: int
     audits: Mapping[str, int]
@@ -158,16 +158,16 @@ class QuarantineCount:
 
 @dataclass(frozen=True)
 class StageResult:
-    """What Spark counted. `rows`: per output, by DataFrame.observe; the seal compares it with the files. `balances`:
-    counts that agreed, by name."""
+    """Counts of a stage job. `rows`: per output, by DataFrame.observe, to be compared with the files. `balances`:
+    compared counts, by name."""
 
     rows: Mapping[str, int]
     sources: Mapping[str, SourceCount]
     code_version: str
     state: Mapping[str, WrittenState] = field(default_factory=dict)
     balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    files: FoundFiles | None = None  #: what executors have read of them; in a file of its own
-    quarantined: Mapping[str, QuarantineCount] = field(default_factory=dict)  #: by output that has such audits
+    files: FileDigests | None = None  #: digests of executors, in a separate file
+    quarantined: Mapping[str, QuarantineCount] = field(default_factory=dict)  #: by output with such audits
 
     def to_json(self) -> Json:
         return {
@@ -177,26 +177,28 @@ class StageResult:
             "state": {name: written.to_json() for name, written in self.state.items()},
             "balances": {name: dict(counts) for name, counts in self.balances.items()},
             **({"files": FILES} if self.files is not None else {}),
-            **({"quarantined": {n: asdict(one) for n, one in self.quarantined.items()}} if self.quarantined else {}),
+            **(
+                {"quarantined": {n: asdict(count) for n, count in self.quarantined.items()}} if self.quarantined else {}
+            ),
         }
 
     @classmethod
     def from_json(cls, value: Json) -> StageResult:
         counts = {name: SourceCount(c["rows"], c["quarantined"]) for name, c in value["sources"].items()}
         state = {name: WrittenState.from_json(written) for name, written in value["state"].items()}
-        quarantined = {name: QuarantineCount(**one) for name, one in value.get("quarantined", {}).items()}
-        found = cls(dict(value["rows"]), counts, value["code_version"], state, dict(value["balances"]))
-        return replace(found, quarantined=quarantined)
+        quarantined = {name: QuarantineCount(**count) for name, count in value.get("quarantined", {}).items()}
+        result = cls(dict(value["rows"]), counts, value["code_version"], state, dict(value["balances"]))
+        return replace(result, quarantined=quarantined)
 
 
 def read_request(request_uri: str) -> StageRequest:
-    """The request at `request_uri`. Raises `StageFailed` if it is missing or isn't JSON."""
+    """The request. Raises `StageFailed` if it is missing or invalid JSON."""
     staging, folder = _place(request_uri)
     return StageRequest.from_json(staging.read_json(folder, REQUEST))
 
 
 def write_result(request_uri: str, result: StageResult) -> None:
-    """Write what was counted beside the request, once: `StagingRefused` if a result is there."""
+    """Write the result next to the request. Raises `StagingRefused` if there is one already."""
     staging, folder = _place(request_uri)
     if result.files is not None:
         staging.write_json(folder, FILES, result.files.to_json())
@@ -204,35 +206,35 @@ def write_result(request_uri: str, result: StageResult) -> None:
 
 
 def write_error(request_uri: str, error: Exception) -> None:
-    """Write why the job failed beside the request, if that can be written at all: the error itself matters more."""
+    """Write the job's error next to the request; failures to write are ignored, since the error itself matters more."""
     staging, folder = _place(request_uri)
-    named = type(error).__name__ if isinstance(error, LockstepError) else StageFailed.__name__
+    class_name = type(error).__name__ if isinstance(error, LockstepError) else StageFailed.__name__
     message = str(error) if isinstance(error, LockstepError) else f"{type(error).__name__}: {error}"
     with suppress(LockstepError, OSError):
-        staging.write_json(folder, ERROR, {"error": named, "message": message})
+        staging.write_json(folder, ERROR, {"error": class_name, "message": message})
 
 
 def read_error(request_uri: str) -> LockstepError:
-    """The error that the job wrote down, of the class it had. Raises `FileNotFoundError` if it didn't get to."""
+    """The job's error, with its original class. Raises `FileNotFoundError` if the job wrote none."""
     staging, folder = _place(request_uri)
     try:
-        told = staging.read_json(folder, ERROR)
+        value = staging.read_json(folder, ERROR)
     except StageFailed as error:
         raise FileNotFoundError(f"{folder}/{ERROR}") from error
-    found = getattr(errors, str(told["error"]), StageFailed)
-    known = isinstance(found, type) and issubclass(found, LockstepError)
-    return (found if known else StageFailed)(str(told["message"]))
+    error_class = getattr(errors, str(value["error"]), StageFailed)
+    is_ours = isinstance(error_class, type) and issubclass(error_class, LockstepError)
+    return (error_class if is_ours else StageFailed)(str(value["message"]))
 
 
 def has_ended(request_uri: str) -> bool:
-    """Whether the job has left its last word beside the request."""
+    """Whether the job has written a result or an error."""
     staging, folder = _place(request_uri)
     return any(staging.has_json(folder, word) for word in (RESULT, ERROR))
 
 
 def stands(request_uri: str) -> bool:
-    """Whether the request is there: it goes when its attempt is void, and nobody wants the job's work then. Raises
-    `StagingUnavailable` where that can't be told."""
+    """Whether the request exists: it is deleted when its attempt is void. Raises `StagingUnavailable` if that can't be
+    determined."""
     staging, folder = _place(request_uri)
     with suppress(StageFailed):
         staging.read_json(folder, REQUEST)
@@ -241,25 +243,27 @@ def stands(request_uri: str) -> bool:
 
 
 def read_result(staging: Staging, folder: str) -> StageResult:
-    """What the job of the execution in `folder` has counted. Raises `StageFailed` if it is missing or isn't JSON."""
-    told = staging.read_json(folder, RESULT)
-    result = StageResult.from_json(told)
-    return replace(result, files=FoundFiles.from_json(staging.read_json(folder, FILES))) if "files" in told else result
+    """The result of the job in `folder`. Raises `StageFailed` if it is missing or invalid JSON."""
+    value = staging.read_json(folder, RESULT)
+    result = StageResult.from_json(value)
+    return (
+        replace(result, files=FileDigests.from_json(staging.read_json(folder, FILES))) if "files" in value else result
+    )
 
 
 def storage_of(root: str, options: str) -> Storage:
-    """The storage behind a staging's Hadoop URI; `options` of its address. Raises `StagingRefused`."""
+    """Storage for a Hadoop URI with `options`. Raises `StagingRefused`."""
     return storage_at(from_hadoop_uri(root, options))
 
 
 def _place(request_uri: str) -> tuple[Staging, str]:
-    """The execution's folder as a staging of its own: a driver knows no other."""
+    """A staging for the parent of the execution's folder, and the folder's name: the driver knows no other."""
     parent, folder, name = request_uri.rsplit("/", 2)
     return Staging(from_hadoop_uri(parent, name.partition("?")[2])), folder
 
 
 def from_hadoop_uri(uri: str, options: str) -> str:
-    """What `Staging.address_of` made as staging takes it: its paths aren't percent-encoded, s3 is called s3a."""
+    """Staging URI for the result of `Staging.address_of`: paths aren't percent-encoded, s3 is called s3a."""
     scheme, _, path = uri.partition("://")
     if scheme == "file":
         return path
@@ -267,7 +271,7 @@ def from_hadoop_uri(uri: str, options: str) -> str:
 
 
 _THREADS = 4
-#: By which Spark's readers know that no date or time in the file is to be moved to another calendar.
+#: Tells Spark's readers not to rebase dates and times to another calendar.
 _WRITER = {"org.apache.spark.version": "4.2.0"}
 
 
@@ -280,13 +284,13 @@ class JobFiles:
 
     @classmethod
     def of(cls, request: StageRequest, options: str = "") -> JobFiles:
-        """Those of an execution. `options`: of its address, see `Staging.address_of`. Raises `StagingRefused`."""
+        """Files of an execution. `options`: as of `Staging.address_of`. Raises `StagingRefused`."""
         root = request.folder.rsplit("/", 4)[0]
         return cls(storage_of(root, options), root)
 
     @classmethod
     def at_home(cls, home: TableStaging) -> JobFiles:
-        """Those below the table that is an output's home. Raises `StagingRefused`."""
+        """Files in an output's table staging. Raises `StagingRefused`."""
         storage = storage_at(home.table)
         return cls(storage, storage.uri_of("").rstrip("/"))
 
@@ -295,31 +299,31 @@ class JobFiles:
         return uri.startswith(f"{self.root}/")
 
     def read_state(self, files: Iterable[tuple[StateFile, str]], schema: pa.Schema) -> list[pa.Table]:
-        """The rows of state files, each with its URI, under `schema`; a column that an older file lacks is null.
+        """Rows of state files, given with their URIs, under `schema`; columns that a file lacks are null.
 
-        Raises `WalCorrupt` for a file that isn't as it was sealed, `StagingUnavailable`.
+        Raises `WalCorrupt` unless a file is as sealed, `StagingUnavailable`.
         """
         with ThreadPoolExecutor(_THREADS, "state") as pool:
-            return list(pool.map(lambda found: self._read(found[0], found[1], schema), files))
+            return list(pool.map(lambda pair: self._read(pair[0], pair[1], schema), files))
 
     def _read(self, file: StateFile, uri: str, schema: pa.Schema) -> pa.Table:
         path = self._relative(uri)
         with ParquetRows(self.storage, path, verify_file(self.storage, path, file.bytes, file.sha256)) as rows:
-            found = pa.Table.from_batches(list(rows.batches(rows.schema)), rows.schema)
+            table = pa.Table.from_batches(list(rows.batches(rows.schema)), rows.schema)
         columns = [
-            found[field.name].cast(field.type) if field.name in found.column_names else pa.nulls(len(found), field.type)
+            table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(len(table), field.type)
             for field in schema
         ]
         return pa.Table.from_arrays(columns, schema=schema)
 
     def create_folder(self, uri: str) -> None:
-        """Make a folder, exclusively. Raises `StagingUnavailable`."""
+        """Create a folder exclusively. Raises `StagingUnavailable`."""
         with naming_errors("create", uri):
             self.storage.make_folder(self._relative(uri))
 
     def write(self, folder: str, table: pa.Table, *, for_queries: bool = False) -> None:
-        """Write one file of these rows, which fit into memory, into the folder at this URI, with its parents.
-        `for_queries`: with what lets readers skip rows."""
+        """Write the rows to one file in the folder at this URI, creating parents. `for_queries`: with statistics and
+        dictionaries."""
         buffer = io.BytesIO()
         pq.write_table(
             table.replace_schema_metadata(_WRITER),

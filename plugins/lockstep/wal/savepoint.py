@@ -1,7 +1,7 @@
-"""A savepoint: the positions one epoch was read up to, with its state if it has any, in a folder of its own.
+"""Savepoints: the source positions after one epoch and its state, in a separate folder.
 
-What Flink calls a savepoint in canonical form: a full copy that depends on nothing else. Whoever starts a pipeline from
-it goes on where that epoch ended. `<folder>/_savepoint.json` is written last; without it a folder is none.
+Like Flink's canonical savepoints, a savepoint is a full copy without dependencies. A pipeline started from it continues
+after that epoch. `<folder>/_savepoint.json` is written last; a folder without it is no savepoint.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from lockstep.wal.storages import storage_at
 
 SAVEPOINT_FORMAT = 1
 NAME = "_savepoint.json"
-START = 0  #: the number that stands for an epoch before the first; also its token
+START = 0  #: number and token of an epoch before the first
 
 
 @dataclass(frozen=True)
 class Savepoint:
-    """`positions`: where each source's range ended. `manifest_hash`: of the epoch it was taken from. `versions`: one a
-    state; none of a pipeline that keeps none."""
+    """`positions`: end of each source's range. `manifest_hash`: of the epoch it was taken from. `versions`: by state,
+    empty for a pipeline without state."""
 
     deployment: str
     pipeline: str
@@ -38,7 +38,7 @@ class Savepoint:
 
     @property
     def hash(self) -> str:
-        """sha256 of its JSON, 64 hex digits."""
+        """sha256 of the JSON, 64 hex digits."""
         return hashlib.sha256(canonical(self.to_json())).hexdigest()
 
     def to_json(self) -> Json:
@@ -54,7 +54,7 @@ class Savepoint:
 
     @classmethod
     def from_json(cls, value: Json) -> Savepoint:
-        """Raises `WalCorrupt` for anything else than a savepoint, `FormatUnknown` for one of a newer Lockstep."""
+        """Parse a savepoint. Raises `WalCorrupt` for invalid data, `FormatUnknown` for a newer format."""
         try:
             if value["format"] != SAVEPOINT_FORMAT:
                 raise FormatUnknown(
@@ -72,27 +72,27 @@ class Savepoint:
             raise WalCorrupt(f"this is no savepoint: {type(error).__name__}: {error}") from error
 
 
-def write_savepoint(found: Savepoint, states: StateStaging, uri: str) -> Savepoint:
-    """Copy every file of `found` from staging to the folder `uri`, checked, and describe them there, last.
+def write_savepoint(savepoint: Savepoint, states: StateStaging, uri: str) -> Savepoint:
+    """Copy and verify every file of `savepoint` from staging to the folder `uri`, then write the description.
 
-    Raises `StagingRefused` if there is a savepoint already, `WalCorrupt` if a file isn't as it was sealed. Holds one
-    file, which is one bucket, in memory at a time.
+    Raises `StagingRefused` if there is a savepoint already, `WalCorrupt` unless a file is as sealed. Holds one file,
+    which is one bucket, in memory.
     """
     target = storage_at(uri)
     if target.exists(NAME):
-        raise StagingRefused(f"{uri} holds a savepoint already: give a folder of its own")
+        raise StagingRefused(f"{uri} contains a savepoint already: use another folder")
     versions = {
         name: replace(version, files=tuple(_copied(states, name, file, target) for file in version.files))
-        for name, version in found.versions.items()
+        for name, version in savepoint.versions.items()
     }
-    written = replace(found, versions=versions)
+    written = replace(savepoint, versions=versions)
     with naming_errors("write", f"{uri}/{NAME}"):
         target.replace(NAME, canonical(written.to_json()))
     return written
 
 
 def _moved(file: StateFile) -> StateFile:
-    """As a savepoint names a file."""
+    """The file as named in a savepoint."""
     return replace(file, epoch=START, token=START, path=f"{file.epoch}-{file.token}-{file.path}")
 
 
@@ -106,11 +106,11 @@ def _copied(states: StateStaging, name: str, file: StateFile, target: Storage) -
 
 
 def read_savepoint(uri: str) -> Savepoint:
-    """The description of the savepoint in the folder `uri`. Raises `StagingRefused` if there is none, `WalCorrupt`."""
+    """The savepoint in the folder `uri`. Raises `StagingRefused` if there is none, `WalCorrupt`."""
     storage = storage_at(uri)
     with naming_errors("read", f"{uri}/{NAME}"):
         if not storage.exists(NAME):
-            raise StagingRefused(f"{uri} holds no savepoint: {NAME} is missing")
+            raise StagingRefused(f"{uri} contains no savepoint: {NAME} is missing")
         with closing(storage.open(NAME)) as file:
             data = file.read()
     try:
@@ -119,25 +119,27 @@ def read_savepoint(uri: str) -> Savepoint:
         raise WalCorrupt(f"{uri}/{NAME} isn't JSON: {error}") from error
 
 
-def bring_in(found: Savepoint, uri: str, states: StateStaging) -> None:
-    """Copy the savepoint's files into staging, checked, as those of an epoch before the first. Idempotent."""
+def import_savepoint(savepoint: Savepoint, uri: str, states: StateStaging) -> None:
+    """Copy and verify the savepoint's files into staging, as those of an epoch before the first. Idempotent."""
     source = storage_at(uri)
-    for name, file in files_of(found):
+    for name, file in files_of(savepoint):
         content = read_checked(source, _path_of(name, file), file)
         path = states.path_of(name, file)
         with naming_errors("write", path):
             states.storage.replace(path, content)
 
 
-def put_back(found: Savepoint, uri: str, versions: Mapping[str, StateVersion], states: StateStaging) -> int:
-    """Copy those files of `versions`, of which the savepoint is, into staging that are gone from there or damaged;
-    checked. Idempotent; how many they were. Raises `WalCorrupt` if it isn't of them."""
-    saved, copied = set(files_of(found)), 0
-    wanted = [(name, file) for name, version in versions.items() for file in version.files]
-    if strange := [name for name, file in wanted if (name, _moved(file)) not in saved]:
-        raise WalCorrupt(f"{uri} lacks files of the state {', '.join(sorted(set(strange)))} as it was sealed")
+def restore_state_files(
+    savepoint: Savepoint, uri: str, versions: Mapping[str, StateVersion], states: StateStaging
+) -> int:
+    """Copy missing or damaged files of `versions` from their savepoint into staging; returns their number. Idempotent.
+    Raises `WalCorrupt` if the savepoint lacks one of the files."""
+    saved_files, copied = set(files_of(savepoint)), 0
+    files = [(name, file) for name, version in versions.items() for file in version.files]
+    if missing := [name for name, file in files if (name, _moved(file)) not in saved_files]:
+        raise WalCorrupt(f"{uri} lacks files of the state {', '.join(sorted(set(missing)))} as it was sealed")
     source = storage_at(uri)
-    for name, file in wanted:
+    for name, file in files:
         try:
             states.check(name, [file])
         except WalCorrupt:
@@ -148,9 +150,9 @@ def put_back(found: Savepoint, uri: str, versions: Mapping[str, StateVersion], s
     return copied
 
 
-def files_of(found: Savepoint) -> Iterator[tuple[str, StateFile]]:
-    """Every file with the name of its state."""
-    for name, version in found.versions.items():
+def files_of(savepoint: Savepoint) -> Iterator[tuple[str, StateFile]]:
+    """All files with the name of their state."""
+    for name, version in savepoint.versions.items():
         for file in version.files:
             yield name, file
 

@@ -1,8 +1,7 @@
-"""Staging: where WALs live. `<deployment>/<pipeline>/epoch=<id>/<token>/<output>/part-*.parquet` and `_manifest.json`.
+"""Staging of WALs: `<deployment>/<pipeline>/epoch=<id>/<token>/<output>/part-*.parquet` and `_manifest.json`.
 
-Each execution has a folder of its own, and only the one whose manifest the ledger knows by hash is a WAL; the others
-are rubbish, whatever they hold. What is kept for good stands beside the epochs, in `manifests/`, `quarantine/` and
-`audits/`, and what each epoch hands to the next in `state/`.
+Each execution has its own folder. Only the folder whose manifest hash is in the ledger is a WAL; others are garbage.
+Archives are in `manifests/`, `quarantine/` and `audits/` next to the epochs, keyed state is in `state/`.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ from lockstep.wal._storage import (
     Storage,
     delete_folder,
     finished_files,
-    forget_epoch,
     move_files,
     naming_errors,
+    remove_empty_folder,
     tree,
 )
 from lockstep.wal.digest import DIGEST_VERSION
@@ -50,31 +49,31 @@ from lockstep.wal.manifest import (
 )
 from lockstep.wal.reading import OutputBatches, SealedWal, UnsealedFile, naming_damage
 from lockstep.wal.sealing import (
-    NOTHING_KNOWN,
+    NO_DIGESTS,
     QUARANTINE,
-    KnownFiles,
+    KnownDigests,
     quarantine_of,
-    seal_at_home,
     seal_outputs,
     seal_quarantine,
+    seal_table_staging,
 )
 from lockstep.wal.state_staging import STATE, StateStaging
 from lockstep.wal.storages import storage_at
-from lockstep.wal.table_staging import HomeStaging, TableStaging
+from lockstep.wal.table_staging import TableStaging, TableStagingFolders
 
 MANIFEST = "_manifest.json"
-_KEPT = "manifests"
+_MANIFESTS = "manifests"
 _SAMPLES = "audits"
 _NUMBER = "(0|[1-9][0-9]{0,17})"
 _EPOCH = re.compile(f"epoch={_NUMBER}")
 _TOKEN = re.compile(_NUMBER)
-_KEPT_MANIFEST = re.compile(rf"epoch={_NUMBER}\.json")
+_ARCHIVED_MANIFEST = re.compile(rf"epoch={_NUMBER}\.json")
 _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SMALL_FILE = re.compile(r"_[a-z]+\.json")
 
 
 class Execution(NamedTuple):
-    """The folder of one execution of `stage`, relative to staging."""
+    """Folder of one execution of `stage`, relative to staging."""
 
     epoch: int
     token: int
@@ -84,8 +83,8 @@ class Execution(NamedTuple):
 class Staging:
     """All WALs below one URI: file:///…, an absolute path, s3://… or hdfs://….
 
-    Every call raises `StagingUnavailable` when the storage doesn't do what it is asked (no space, no permission, no
-    answer) and `StagingRefused` when a path is, or leads through, a symbolic link, or isn't Lockstep's.
+    Every call raises `StagingUnavailable` if the storage fails (space, permission, no answer) and `StagingRefused` for
+    a path that is not Lockstep's or contains a symbolic link.
     """
 
     def __init__(self, uri: str) -> None:
@@ -95,68 +94,69 @@ class Staging:
     # --- an execution's folder ---
 
     def folder(self, deployment: str, pipeline: str, epoch: int, token: int) -> str:
-        """`<deployment>/<pipeline>/epoch=<id>/<token>`; makes nothing."""
+        """`<deployment>/<pipeline>/epoch=<id>/<token>`; creates nothing."""
         return f"{_home(deployment, pipeline)}/epoch={epoch}/{token}"
 
     def uri_of(self, relative: str) -> str:
-        """Absolute URI for Spark (s3a:// for S3). Percent signs and spaces stay as they are: Hadoop doesn't decode."""
+        """Absolute URI for Spark (s3a:// for S3). Not percent-encoded, as Hadoop requires."""
         return self._storage.uri_of(relative)
 
     def address_of(self, relative: str) -> str:
-        """`uri_of`, with the options (`?endpoint_override=…`) by which another process's Staging finds the storage."""
+        """`uri_of` with the options (`?endpoint_override=…`) that another process's Staging needs."""
         options = self._storage.options
         return f"{self.uri_of(relative)}?{options}" if options else self.uri_of(relative)
 
     def create(self, folder: str) -> None:
-        """Make an execution's folder, exclusively and durably. `StagingRefused` if it is there."""
+        """Create an execution's folder, exclusively and durably. Raises `StagingRefused` if it exists."""
         _parse(folder)
-        for _ in range(3):  # the sweeper may remove the empty epoch=<id> between two steps
+        for _ in range(3):  # a sweep may remove the empty epoch=<id> meanwhile
             with naming_errors("create", folder), suppress(FileNotFoundError):
                 try:
                     return self._storage.make_folder(folder)
                 except FileExistsError as error:
-                    raise StagingRefused(f"{folder} is there already: an execution's folder is made once") from error
-        raise StagingUnavailable(f"staging can't create {folder}: its parent keeps vanishing")
+                    raise StagingRefused(f"{folder} exists already: an execution's folder is created once") from error
+        raise StagingUnavailable(f"staging can't create {folder}: its parent was deleted repeatedly")
 
     def write_json(self, folder: str, name: str, value: Json) -> None:
-        """Write a small file such as `_request.json`, whole and durably, once: `StagingRefused` if it is there."""
+        """Write a small file such as `_request.json`, atomically and durably. Raises `StagingRefused` if it exists."""
         self._create(f"{folder}/{_small(name)}", canonical(value))
 
     def read_json(self, folder: str, name: str) -> Json:
-        """What `write_json` wrote. `StageFailed` if it is missing or isn't JSON."""
+        """Content of a file by `write_json`. Raises `StageFailed` if it is missing or invalid JSON."""
         path = f"{folder}/{_small(name)}"
         try:
             return json.loads(self._read(path))
         except FileNotFoundError as error:
-            raise StageFailed(f"{path} is missing: the job didn't get to write it") from error
+            raise StageFailed(f"{path} is missing: the job ended before writing it") from error
         except ValueError as error:
             raise StageFailed(f"{path} isn't JSON: {error}") from error
 
     def has_json(self, folder: str, name: str) -> bool:
-        """Whether `write_json` has written it."""
+        """Whether the file exists."""
         path = f"{folder}/{_small(name)}"
         with naming_errors("look at", path):
             return self._storage.exists(path)
 
     # --- sealing and reading ---
 
-    def digesting_early(self, folder: str, outputs: Iterable[str], most: int) -> AbstractContextManager[EarlyDigests]:
-        """Around the job that writes `outputs` into `folder`: digest what it has finished while it writes the rest, up
-        to so many bytes."""
-        return digesting_early(self._storage, tuple(f"{folder}/{output}" for output in outputs), most)
+    def digesting_early(
+        self, folder: str, outputs: Iterable[str], max_bytes: int
+    ) -> AbstractContextManager[EarlyDigests]:
+        """Digest files of the job that writes `outputs` into `folder` while it runs, up to `max_bytes`."""
+        return digesting_early(self._storage, tuple(f"{folder}/{output}" for output in outputs), max_bytes)
 
-    def finished(self, folder: str, output: str, least: int = 0) -> list[str]:
-        """Names of the files of at least so many bytes that a job, which may still run, has finished of `output`. None
-        where looking often isn't for nothing."""
+    def finished(self, folder: str, output: str, min_bytes: int = 0) -> list[str]:
+        """Names of finished files of `output` of at least `min_bytes`, while the job may still be running. None on
+        storage where polling is expensive."""
         if not self._storage.shows_files_whole:
             return []
         with naming_errors("list", folder), suppress(FileNotFoundError):
-            paths = finished_files(self._storage, f"{folder}/{output}", least)
+            paths = finished_files(self._storage, f"{folder}/{output}", min_bytes)
             return [path.rpartition("/")[2] for path in paths]
         return []
 
     def unsealed(self, folder: str, output: str, name: str) -> UnsealedFile:
-        """The rows of a file that `finished` has named. Raises `WalCorrupt`, `StagingUnavailable`."""
+        """Rows of a file named by `finished`. Raises `WalCorrupt`, `StagingUnavailable`."""
         return UnsealedFile(self._storage, folder, output, name)
 
     def seal(
@@ -174,32 +174,39 @@ class Staging:
         balances: Mapping[str, Mapping[str, int]] | None = None,
         early: EarlyDigests | None = None,
         homes: Mapping[str, TableStaging] = MappingProxyType({}),
-        known: KnownFiles = NOTHING_KNOWN,
+        digests: KnownDigests = NO_DIGESTS,
         quarantined: Mapping[str, tuple[int, Mapping[str, int]]] = MappingProxyType({}),
     ) -> Manifest:
-        """Make the WAL of what a finished job left in `folder`: durable, hashed, counted, its manifest created last.
+        """Seal the output of a finished job in `folder`: sync, hash and count its files, and create the manifest last.
 
-        `observed` gives the rows per output from `DataFrame.observe`; `state` is what `StateStaging.seal` made;
-        `early`: of `digesting_early`; `known`: what executors have read; `homes`: of the outputs that were written
-        below the tables that adopt them; `quarantined`: of each output whose rows audits may send to quarantine, how
-        many rows they sent, and how many of them by which one; `column_lineage`: what the job says of outputs' columns.
-        Raises `StageFailed` when the files aren't what was counted or can't be made durable, `StagingRefused` if there
-        is a manifest. After any error the folder is rubbish.
+        `observed`: rows per output from `DataFrame.observe`; `state`: from `StateStaging.seal`; `early`: from
+        `digesting_early`; `digests`: of executors; `homes`: table staging of outputs; `quarantined`: by output whose
+        rows audits may quarantine, the number of rows, and of offending rows per audit. Raises `StageFailed` if files
+        differ from the counts or can't be made durable, `StagingRefused` if there is a manifest. After an error the
+        folder is garbage.
         """
         if folder != self.folder(deployment, pipeline, epoch, token):
             raise StagingRefused(f"{folder} isn't the folder of {deployment}/{pipeline} epoch {epoch}, token {token}")
         for output in outputs:
             if require_name("output", output) == QUARANTINE:
-                raise InvalidPipeline(f"no output may be called {QUARANTINE}: that folder is for malformed records")
-        here = tuple(output for output in outputs if output not in homes)
-        sealed_outputs = seal_outputs(self._storage, folder, here, observed, early, known)
+                raise InvalidPipeline(f"no output may be named {QUARANTINE}: that folder is for malformed records")
+        staged = tuple(output for output in outputs if output not in homes)
+        sealed_outputs = seal_outputs(self._storage, folder, staged, observed, early, digests)
         for output in outputs:
             if output in homes:
-                there = self.home(homes[output], deployment, pipeline)
-                sealed_outputs[output] = seal_at_home(
-                    there.storage, there.folder(epoch, token), output, observed.get(output), homes[output], epoch, known
+                folders = self.home(homes[output], deployment, pipeline)
+                sealed_outputs[output] = seal_table_staging(
+                    folders.storage,
+                    folders.folder(epoch, token),
+                    output,
+                    observed.get(output),
+                    homes[output],
+                    epoch,
+                    digests,
                 )
-        away = seal_quarantine(self._storage, folder, {name: rows for name, (rows, _) in quarantined.items() if rows})
+        quarantine = seal_quarantine(
+            self._storage, folder, {name: rows for name, (rows, _) in quarantined.items() if rows}
+        )
         manifest = Manifest(
             deployment,
             pipeline,
@@ -211,7 +218,7 @@ class Staging:
             state,
             balances or {},
             self._note(folder, facts_of(sealed_outputs)),
-            {name: Quarantined(dict(audits), away.get(name)) for name, (_, audits) in quarantined.items()},
+            {name: Quarantined(dict(audits), quarantine.get(name)) for name, (_, audits) in quarantined.items()},
         )
         reach(CrashPoint.STAGE_BEFORE_MANIFEST)
         self._create(f"{folder}/{MANIFEST}", manifest.to_bytes())
@@ -229,18 +236,20 @@ class Staging:
         token: int,
         homes: Mapping[str, TableStaging] = MappingProxyType({}),
     ) -> Manifest:
-        """Make a WAL with the rows of another one: it refers to that one's files, but of outputs that a table adopts
-        (`homes`), whose files were written anew by `write_at_home`. `folder` and `homes` as of `seal`, and it raises
-        the same, also for rows at home that aren't those."""
+        """Seal a WAL with the rows of another one. It references that one's files; outputs in table staging (`homes`)
+        were rewritten by `rewrite_for_table`.
+
+        Arguments and errors as of `seal`; also raises `StageFailed` if rewritten rows differ.
+        """
         sealed = {name: output for name, output in of.manifest.outputs.items() if output.home is None}
         for name, home in homes.items():
-            there, known = self.home(home, deployment, pipeline), of.manifest.outputs[name]
-            found = seal_at_home(there.storage, there.folder(epoch, token), name, known.rows, home, epoch)
-            if (found.digest, found.columns) != (known.digest, known.columns):
-                raise StageFailed(
-                    f"{folder}: the rows of output {name} that were written anew aren't those of {of.folder}"
-                )
-            sealed[name] = found
+            folders, original = self.home(home, deployment, pipeline), of.manifest.outputs[name]
+            restored = seal_table_staging(
+                folders.storage, folders.folder(epoch, token), name, original.rows, home, epoch
+            )
+            if (restored.digest, restored.columns) != (original.digest, original.columns):
+                raise StageFailed(f"{folder}: the rewritten rows of output {name} differ from those of {of.folder}")
+            sealed[name] = restored
         rows_in = of.manifest.rows_in or of.folder
         manifest = Manifest(
             deployment,
@@ -267,61 +276,60 @@ class Staging:
         return hashlib.sha256(facts).hexdigest()
 
     def open(self, wal: str, manifest_hash: str) -> SealedWal:
-        """The sealed WAL in folder `wal`. `WalCorrupt` unless its manifest is there and hashes to `manifest_hash`."""
+        """The sealed WAL in folder `wal`. Raises `WalCorrupt` unless its manifest exists and has this hash."""
         _parse(wal)
         manifest = self._manifest(f"{wal}/{MANIFEST}", manifest_hash)
-        named = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
-        if named != wal:
-            raise WalCorrupt(f"{wal} holds the manifest of {named}")
+        expected = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
+        if expected != wal:
+            raise WalCorrupt(f"{wal} holds the manifest of {expected}")
         if manifest.rows_in is not None:
             _parse(manifest.rows_in)
         return SealedWal(self._storage, wal, manifest, self._find_home)
 
     def at_home(self, manifest: Manifest) -> SealedWal:
-        """What a kept manifest names, of an epoch whose WAL is gone: outputs at home are there for as long as the
-        tables that adopted their files leave them there."""
+        """The sealed outputs in table staging of an archived manifest. They exist while the adopting tables keep the
+        files."""
         folder = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
         return SealedWal(self._storage, folder, manifest, self._find_home)
 
     def quarantined(self, manifest: Manifest, output: str, *, archived: bool) -> OutputBatches | None:
-        """Rows of an output that audits sent to quarantine, as sealed; None if there are none. `archived`: cleanup has
-        kept them beside the epochs."""
-        found = manifest.quarantined.get(output)
-        if found is None or found.sealed is None:
+        """Sealed quarantined rows of an output, or None. `archived`: read those that cleanup archived."""
+        quarantined = manifest.quarantined.get(output)
+        if quarantined is None or quarantined.sealed is None:
             return None
         wal = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
         place = self.quarantine_folder(wal, archived=archived)
-        return OutputBatches(self._storage, f"{place}/{quarantine_of(output).partition('/')[2]}", found.sealed)
+        return OutputBatches(self._storage, f"{place}/{quarantine_of(output).partition('/')[2]}", quarantined.sealed)
 
     def quarantine_folder(self, wal: str, *, archived: bool) -> str:
-        """Where what a WAL's job sent to quarantine is, or is kept by cleanup."""
+        """Folder of a WAL's quarantine, or of its archive."""
         deployment, pipeline, epoch = _parse(wal)
-        return _kept_quarantine(deployment, pipeline, epoch) if archived else f"{wal}/{QUARANTINE}"
+        return _archived_quarantine(deployment, pipeline, epoch) if archived else f"{wal}/{QUARANTINE}"
 
     def is_quarantine_archived(self, wal: str) -> bool:
-        """Whether `archive` has moved all that a WAL's job sent to quarantine."""
-        return not self._has_files(f"{wal}/{QUARANTINE}") and self._has_files(_kept_quarantine(*_parse(wal)))
+        """Whether `archive` has moved the WAL's quarantine completely."""
+        return not self._has_files(f"{wal}/{QUARANTINE}") and self._has_files(_archived_quarantine(*_parse(wal)))
 
     def _has_files(self, folder: str) -> bool:
         with naming_errors("list", folder), suppress(FileNotFoundError):
-            return any(one.kind is Kind.FILE for one in tree(self._storage, folder))
+            return any(entry.kind is Kind.FILE for entry in tree(self._storage, folder))
         return False
 
-    def home(self, home: TableStaging, deployment: str, pipeline: str) -> HomeStaging:
-        """What the pipeline has staged below the table that is an output's home."""
+    def home(self, home: TableStaging, deployment: str, pipeline: str) -> TableStagingFolders:
+        """The pipeline's folders in an output's table staging."""
         _home(deployment, pipeline)
-        return HomeStaging(storage_at(home.table), deployment, pipeline)
+        return TableStagingFolders(storage_at(home.table), deployment, pipeline)
 
     def _find_home(self, home: TableStaging, manifest: Manifest) -> tuple[Storage, str]:
         there = self.home(home, manifest.deployment, manifest.pipeline)
         return there.storage, there.folder(manifest.epoch, manifest.token)
 
     def state(self, deployment: str, pipeline: str) -> StateStaging:
-        """Where the pipeline's keyed state is."""
+        """The pipeline's keyed state."""
         return StateStaging(self._storage, _home(deployment, pipeline))
 
     def manifest(self, wal: str, manifest_hash: str) -> Manifest:
-        """The manifest of a sealed WAL, whether it is still there or was cleaned up. Raises `WalCorrupt`."""
+        """Manifest of a sealed WAL, also after cleanup. Raises `WalCorrupt`."""
         deployment, pipeline, epoch = _parse(wal)
         try:
             return self._manifest(f"{wal}/{MANIFEST}", manifest_hash)
@@ -329,29 +337,29 @@ class Staging:
             return self.kept_manifest(deployment, pipeline, epoch, manifest_hash)
 
     def kept_manifest(self, deployment: str, pipeline: str, epoch: int, manifest_hash: str) -> Manifest:
-        """The manifest that `archive` kept of a cleaned epoch. Raises `WalCorrupt` if it isn't there as it was."""
-        return self._manifest(_kept(deployment, pipeline, epoch), manifest_hash)
+        """Archived manifest of a cleaned epoch. Raises `WalCorrupt` if it is missing or has another hash."""
+        return self._manifest(_manifest_path(deployment, pipeline, epoch), manifest_hash)
 
     def kept_quarantine_manifest(self, deployment: str, pipeline: str, epoch: int, manifest_hash: str) -> Manifest:
-        """As `kept_manifest`, of what was staged in a damaged WAL's place: its quarantine is the one that was kept."""
-        return self._manifest(f"{_kept_quarantine(deployment, pipeline, epoch)}/{MANIFEST}", manifest_hash)
+        """Archived manifest of a restaged WAL whose quarantine was archived. Raises as `kept_manifest`."""
+        return self._manifest(f"{_archived_quarantine(deployment, pipeline, epoch)}/{MANIFEST}", manifest_hash)
 
     def _manifest(self, path: str, manifest_hash: str) -> Manifest:
         with naming_damage(self._storage, path):
             data = self._bytes(path)
-            found = hashlib.sha256(data).hexdigest()
-            if found != manifest_hash:
+            actual = hashlib.sha256(data).hexdigest()
+            if actual != manifest_hash:
                 data = self._bytes(path, fresh=True)
-                found = hashlib.sha256(data).hexdigest()
-        if found != manifest_hash:
-            raise WalCorrupt(f"{path} hashes to {found}, the ledger has {manifest_hash}")
+                actual = hashlib.sha256(data).hexdigest()
+        if actual != manifest_hash:
+            raise WalCorrupt(f"{path} hashes to {actual}, the ledger has {manifest_hash}")
         return Manifest.from_bytes(data)
 
     # --- in what condition it is ---
 
     def try_out(self) -> None:
-        """Make, read and delete a small file and a folder, as an execution would. Raises `StagingUnavailable`, and
-        `StagingRefused` where a file can be made twice."""
+        """Create, read and delete a small file and a folder as an execution does. Raises `StagingUnavailable`, and
+        `StagingRefused` if a file can be created twice."""
         folder = f"_tried-{secrets.token_hex(8)}"
         path = f"{folder}/{MANIFEST}"
         with naming_errors("write", folder):
@@ -361,24 +369,24 @@ class Staging:
                 with suppress(FileExistsError):
                     self._storage.create(path, b"{}")
                     raise StagingRefused(
-                        "staging lets a file be made twice: two executions could write one manifest; use a file system "
-                        "with hard links, or a store with conditional puts"
+                        "staging allows creating a file twice, so two executions could write one manifest: use a file "
+                        "system with hard links, or a store with conditional puts"
                     )
                 with closing(self._storage.open(path)) as file:
                     if file.read() != b"{}":
-                        raise StagingRefused("staging gives other bytes back than were written")
+                        raise StagingRefused("staging returns other bytes than were written")
             finally:
                 with suppress(FileNotFoundError):
                     self._storage.delete(path)
                 self._storage.remove_folder(folder)
 
     def free_bytes(self) -> int | None:
-        """What may still be written; None where nobody knows, as of an object store. Raises `StagingUnavailable`."""
+        """Free bytes; None if unknown, as on an object store. Raises `StagingUnavailable`."""
         with naming_errors("look at", ""):
             return self._storage.free_bytes()
 
     def pipelines(self, deployment: str) -> list[str]:
-        """Whose folders stand in the deployment's, whether the ledger knows them or not."""
+        """Pipelines with a folder in the deployment, including those that the ledger doesn't know."""
         return [entry.name for entry in self._children(deployment) if entry.kind is Kind.FOLDER]
 
     # --- what lies around ---
@@ -386,41 +394,42 @@ class Staging:
     def executions(
         self, deployment: str, pipeline: str, *, only: int | None = None, exclude: Container[int] = ()
     ) -> list[Execution]:
-        """(epoch, token, folder) of each execution's folder, in order. Names are parsed whole; see `strangers`.
+        """(epoch, token, folder) of each execution, in order. Other entries: see `unknown_files`.
 
-        `only`: one epoch. `exclude`: epochs whose folders aren't listed; thousands of retained ones cost nothing."""
+        `only`: one epoch. `exclude`: epochs whose folders aren't listed, which keeps thousands of retained ones cheap.
+        """
         if only is not None:
             return sorted(self._survey_epoch(only, f"{_home(deployment, pipeline)}/epoch={only}")[0])
         return self._survey(deployment, pipeline, exclude)[0]
 
-    def strangers(self, deployment: str, pipeline: str, *, exclude: Container[int] = ()) -> list[str]:
-        """What stands among the executions' folders and isn't Lockstep's; never touched."""
+    def unknown_files(self, deployment: str, pipeline: str, *, exclude: Container[int] = ()) -> list[str]:
+        """Entries among the executions' folders that aren't Lockstep's; they are never touched."""
         return self._survey(deployment, pipeline, exclude)[1]
 
     def _survey_epoch(self, epoch: int, folder: str) -> tuple[list[Execution], list[str]]:
-        found: list[Execution] = []
-        strange: list[str] = []
+        executions: list[Execution] = []
+        unknown: list[str] = []
         for inner in self._children(folder):
             if inner.kind is Kind.FOLDER and _TOKEN.fullmatch(inner.name):
-                found.append(Execution(epoch, int(inner.name), inner.path))
+                executions.append(Execution(epoch, int(inner.name), inner.path))
             else:
-                strange.append(inner.path)
-        return found, strange
+                unknown.append(inner.path)
+        return executions, unknown
 
     def _survey(self, deployment: str, pipeline: str, exclude: Container[int]) -> tuple[list[Execution], list[str]]:
         home = _home(deployment, pipeline)
-        found: list[Execution] = []
-        strange: list[str] = []
+        executions: list[Execution] = []
+        unknown: list[str] = []
         for entry in self._children(home):
             epoch = _EPOCH.fullmatch(entry.name)
             if entry.kind is Kind.FOLDER and epoch:
                 if int(epoch[1]) not in exclude:
                     own, foreign = self._survey_epoch(int(epoch[1]), entry.path)
-                    found += own
-                    strange += foreign
-            elif entry.kind is not Kind.FOLDER or entry.name not in (_KEPT, QUARANTINE, STATE, _SAMPLES):
-                strange.append(entry.path)
-        return sorted(found), strange
+                    executions += own
+                    unknown += foreign
+            elif entry.kind is not Kind.FOLDER or entry.name not in (_MANIFESTS, QUARANTINE, STATE, _SAMPLES):
+                unknown.append(entry.path)
+        return sorted(executions), unknown
 
     def _children(self, folder: str) -> list[Entry]:
         with naming_errors("list", folder), suppress(FileNotFoundError):
@@ -436,15 +445,15 @@ class Staging:
         before: CrashPoint = CrashPoint.ROLLBACK_BEFORE_FOLDER,
         after: CrashPoint = CrashPoint.ROLLBACK_AFTER_FOLDER,
     ) -> None:
-        """Delete an execution's folder, file by file; fine when it, or part of it, is gone. Ask the ledger first.
+        """Delete an execution's folder file by file; already deleted parts are fine. Check the ledger first.
 
-        Raises `StagingRefused`, before anything is deleted, if `folder` isn't an execution's or holds a link, and
-        `StagingUnavailable` if somebody writes into it meanwhile.
+        Raises `StagingRefused`, before anything is deleted, if `folder` isn't an execution's or contains a link, and
+        `StagingUnavailable` if files are added meanwhile.
         """
         _parse(folder)
         with naming_errors("delete", folder):
             delete_folder(self._storage, folder, before, after)
-            forget_epoch(self._storage, folder.rpartition("/")[0], over=False)
+            remove_empty_folder(self._storage, folder.rpartition("/")[0], over=False)
 
     def discard_epoch(
         self,
@@ -456,32 +465,33 @@ class Staging:
         before: CrashPoint = CrashPoint.CLEANUP_BEFORE_DELETE,
         after: CrashPoint = CrashPoint.CLEANUP_AFTER_DELETE,
     ) -> None:
-        """Delete every execution's folder of an epoch, `exclude` one that is kept; what isn't Lockstep's stays, see
-        `strangers`. Idempotent."""
+        """Delete all executions' folders of an epoch but `exclude`; unknown files stay. Idempotent."""
         folder = f"{_home(deployment, pipeline)}/epoch={epoch}"
         for entry in self._children(folder):
             if entry.kind is Kind.FOLDER and _TOKEN.fullmatch(entry.name) and entry.path != exclude:
                 self.discard(entry.path, before=before, after=after)
         with naming_errors("delete", folder):
-            forget_epoch(self._storage, folder, over=exclude is None)
+            remove_empty_folder(self._storage, folder, over=exclude is None)
 
     def archive(self, wal: str, deployment: str, pipeline: str, epoch: int, rows: str | None = None) -> None:
-        """Keep what outlives the WAL: its manifest as `manifests/epoch=<id>.json`, its quarantined records under
-        `quarantine/epoch=<id>/`. `rows`: the folder that has these, if another one. Idempotent; what is gone was kept
-        before."""
+        """Archive a WAL's manifest as `manifests/epoch=<id>.json` and its quarantine under `quarantine/epoch=<id>/`.
+
+        `rows`: the folder with the quarantine, if it is another one. Idempotent.
+        """
         _parse(wal)
         _parse(rows or wal)
-        kept = _kept_quarantine(deployment, pipeline, epoch)
+        archived = _archived_quarantine(deployment, pipeline, epoch)
         with naming_errors("archive", wal):
             with suppress(FileNotFoundError):
-                self._storage.replace(_kept(deployment, pipeline, epoch), self._bytes(f"{wal}/{MANIFEST}"))
-            if rows not in (None, wal):  # other files may have the same rows
+                self._storage.replace(_manifest_path(deployment, pipeline, epoch), self._bytes(f"{wal}/{MANIFEST}"))
+            if rows not in (None, wal):  # the archived quarantine belongs to this manifest
                 with suppress(FileNotFoundError):
-                    self._storage.replace(f"{kept}/{MANIFEST}", self._bytes(f"{rows}/{MANIFEST}"))
-            move_files(self._storage, f"{rows or wal}/{QUARANTINE}", kept)
+                    self._storage.replace(f"{archived}/{MANIFEST}", self._bytes(f"{rows}/{MANIFEST}"))
+            move_files(self._storage, f"{rows or wal}/{QUARANTINE}", archived)
 
     def keep_samples(self, wal: str, samples: Json) -> str:
-        """Keep some of a WAL's rows that offend audits, as `audits/epoch=<id>/<token>.json`; its name. Idempotent."""
+        """Store samples of rows that offend audits as `audits/epoch=<id>/<token>.json`; returns the path.
+        Idempotent."""
         deployment, pipeline, epoch = _parse(wal)
         path = f"{_home(deployment, pipeline)}/{_SAMPLES}/epoch={epoch}/{wal.rpartition('/')[2]}.json"
         with naming_errors("write", path):
@@ -489,14 +499,14 @@ class Staging:
         return path
 
     def keep_plan(self, deployment: str, pipeline: str, epoch: int, plan: Json) -> None:
-        """Keep beside an epoch's manifest what was planned: the ledger has it, and may be lost. Idempotent."""
-        path = _kept_plan(deployment, pipeline, epoch)
+        """Store an epoch's plan next to its manifest, for a rebuild of a lost ledger. Idempotent."""
+        path = _plan_path(deployment, pipeline, epoch)
         with naming_errors("archive", path):
             self._storage.replace(path, canonical(plan))
 
     def kept_plan(self, deployment: str, pipeline: str, epoch: int) -> Json | None:
-        """What `keep_plan` was given; None if nobody did. Raises `WalCorrupt` for what is no JSON."""
-        path = _kept_plan(deployment, pipeline, epoch)
+        """The plan stored by `keep_plan`, or None. Raises `WalCorrupt` for invalid JSON."""
+        path = _plan_path(deployment, pipeline, epoch)
         with suppress(FileNotFoundError):
             try:
                 return json.loads(self._read(path))
@@ -505,12 +515,12 @@ class Staging:
         return None
 
     def kept_epochs(self, deployment: str, pipeline: str) -> list[int]:
-        """The epochs of which a manifest is kept, in order: cleanup has archived it, when every sink showed them."""
-        entries = self._children(f"{_home(deployment, pipeline)}/{_KEPT}")
-        return sorted(int(found[1]) for one in entries if (found := _KEPT_MANIFEST.fullmatch(one.name)))
+        """Epochs with an archived manifest, in order: they are published in every sink."""
+        entries = self._children(f"{_home(deployment, pipeline)}/{_MANIFESTS}")
+        return sorted(int(match[1]) for entry in entries if (match := _ARCHIVED_MANIFEST.fullmatch(entry.name)))
 
     def deployments(self) -> list[str]:
-        """The ids of the ledgers that have staged anything."""
+        """Ids of the ledgers that have staged anything."""
         return [entry.name for entry in self._children("") if entry.kind is Kind.FOLDER and _ID.fullmatch(entry.name)]
 
     # --- small files ---
@@ -520,7 +530,7 @@ class Staging:
             try:
                 self._storage.create(path, data)
             except FileExistsError as error:
-                raise StagingRefused(f"{path} is there already: it is written once") from error
+                raise StagingRefused(f"{path} exists already and is written only once") from error
 
     def _read(self, path: str) -> bytes:
         try:
@@ -544,20 +554,20 @@ def _home(deployment: str, pipeline: str) -> str:
     return f"{deployment}/{require_name('pipeline', pipeline)}"
 
 
-def _kept(deployment: str, pipeline: str, epoch: int) -> str:
-    return f"{_home(deployment, pipeline)}/{_KEPT}/epoch={epoch}.json"
+def _manifest_path(deployment: str, pipeline: str, epoch: int) -> str:
+    return f"{_home(deployment, pipeline)}/{_MANIFESTS}/epoch={epoch}.json"
 
 
-def _kept_quarantine(deployment: str, pipeline: str, epoch: int) -> str:
+def _archived_quarantine(deployment: str, pipeline: str, epoch: int) -> str:
     return f"{_home(deployment, pipeline)}/{QUARANTINE}/epoch={epoch}"
 
 
-def _kept_plan(deployment: str, pipeline: str, epoch: int) -> str:
-    return f"{_home(deployment, pipeline)}/{_KEPT}/epoch={epoch}.plan.json"
+def _plan_path(deployment: str, pipeline: str, epoch: int) -> str:
+    return f"{_home(deployment, pipeline)}/{_MANIFESTS}/epoch={epoch}.plan.json"
 
 
 def _parse(folder: str) -> tuple[str, str, int]:
-    """Deployment, pipeline and epoch; `StagingRefused` unless all of `folder` is the name of an execution's folder."""
+    """Deployment, pipeline and epoch of an execution's folder. Raises `StagingRefused` for any other path."""
     parts = folder.split("/")
     if len(parts) != 4 or not _EPOCH.fullmatch(parts[2]) or not _TOKEN.fullmatch(parts[3]):
         raise StagingRefused(f"{folder!r} isn't <deployment>/<pipeline>/epoch=<id>/<token>")
@@ -567,5 +577,5 @@ def _parse(folder: str) -> tuple[str, str, int]:
 
 def _small(name: str) -> str:
     if not _SMALL_FILE.fullmatch(name):
-        raise StagingRefused(f"{name!r}: a small file is called _<letters>.json")
+        raise StagingRefused(f"{name!r}: small files are named _<letters>.json")
     return name

@@ -1,16 +1,15 @@
-"""Where keyed state is staged: beside the epochs, so that cleanup never takes it along with a WAL.
+"""Staging of keyed state, outside the epochs' folders, so that cleanup doesn't delete it with a WAL.
 
 `<deployment>/<pipeline>/state/epoch=<id>/<token>/<state>/lockstep_bucket=<n>/part-*.parquet`. An execution writes the
-buckets it touched; its manifest names those, and the files of older epochs that hold the others. A file goes when no
-manifest that is kept names it any more. One that is gone, or due to go, is never counted on again: what takes the place
-of other epochs has copies of its own.
+changed buckets; its manifest lists them and the files of older epochs for the other buckets. A file is deleted when no
+kept manifest lists it. Deleted or expiring files are never referenced again: an epoch that replaces others has copies.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -26,10 +25,10 @@ from lockstep.wal._storage import (
     Storage,
     delete_entry,
     delete_folder,
-    forget_epoch,
     is_hidden,
     naming_errors,
     plain_children,
+    remove_empty_folder,
     tree,
 )
 from lockstep.wal.file_digests import SealedFile
@@ -38,7 +37,7 @@ from lockstep.wal.reading import verify_file
 from lockstep.wal.sealing import list_files, seal_files, sync_folders
 
 STATE = "state"
-BUCKET = "lockstep_bucket"  #: the column by which Spark cuts state into folders
+BUCKET = "lockstep_bucket"  #: the column by which Spark partitions state
 _NUMBER = "(0|[1-9][0-9]{0,17})"
 _EPOCH = re.compile(f"epoch={_NUMBER}")
 _TOKEN = re.compile(_NUMBER)
@@ -49,8 +48,8 @@ _EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class WrittenState:
-    """What a job says of one state: as it was declared, which buckets it wrote anew, their rows, what it read of the
-    version before (bucket numbers of that version)."""
+    """A job's report on one state: its declaration, the rewritten buckets, their rows, and the buckets read of the
+    previous version (numbers of that version)."""
 
     schema: str
     key: tuple[str, ...]
@@ -94,7 +93,7 @@ class WrittenState:
 
 
 class StateExecution(NamedTuple):
-    """The state folder of one execution of `stage`, relative to staging."""
+    """State folder of one execution of `stage`, relative to staging."""
 
     epoch: int
     token: int
@@ -103,17 +102,17 @@ class StateExecution(NamedTuple):
 
 @dataclass(frozen=True)
 class StateStaging:
-    """The state of one pipeline. `home`: `<deployment>/<pipeline>`. Raises what `Staging` raises."""
+    """State of one pipeline. `home`: `<deployment>/<pipeline>`. Raises as `Staging`."""
 
     storage: Storage
     home: str
 
     def folder(self, epoch: int, token: int) -> str:
-        """`<home>/state/epoch=<id>/<token>`; makes nothing."""
+        """`<home>/state/epoch=<id>/<token>`; creates nothing."""
         return f"{self.home}/{STATE}/epoch={epoch}/{token}"
 
     def path_of(self, name: str, file: StateFile) -> str:
-        """Where a file of state `name` is, relative to staging."""
+        """Path of a file of state `name`, relative to staging."""
         return f"{self.folder(file.epoch, file.token)}/{name}/{BUCKET}={file.bucket}/{file.path}"
 
     # --- sealing and checking ---
@@ -127,17 +126,21 @@ class StateStaging:
         *,
         copies: bool = False,
     ) -> dict[str, StateVersion]:
-        """The versions that execution `token` leaves: the buckets that it wrote, made durable, and the files of
-        `before` for the others, or its own copies of them.
+        """Seal the versions of execution `token`: the rewritten buckets, and the files of `before` for the others, or
+        `copies` of them.
 
-        First checks what it read of `before` against its manifest. Raises `WalCorrupt` where that differs,
-        `StageFailed` when the new files aren't what the job counted or can't be made durable.
+        Verifies what was read of `before` first. Raises `WalCorrupt` if that differs, `StageFailed` if new files differ
+        from the job's counts or can't be made durable.
         """
         folder = self.folder(epoch, token)
         for name, wrote in written.items():
             if name in before:
                 self.check(name, [file for file in before[name].files if file.bucket in wrote.read])
-        self._require_only(folder, [name for name, wrote in written.items() if wrote.rewritten])
+        expected = [name for name, wrote in written.items() if wrote.rewritten]
+        with naming_errors("list", folder), suppress(FileNotFoundError):
+            wrong = [entry.name for entry in plain_children(self.storage, folder) if entry.name not in expected]
+            if wrong:
+                raise StageFailed(f"{folder}: the job left {wrong}, but reported {expected or 'no state'}")
         return {
             name: self._seal(StateExecution(epoch, token, folder), name, wrote, before.get(name), copies)
             for name, wrote in written.items()
@@ -146,28 +149,35 @@ class StateStaging:
     def _seal(
         self, of: StateExecution, name: str, wrote: WrittenState, before: StateVersion | None, copies: bool
     ) -> StateVersion:
-        found = self._written_files(f"{of.folder}/{name}", wrote)
-        sealed = seal_files(self.storage, {str(bucket): entries for bucket, entries in found.items()}, wrote.expires)
-        _require_alike(name, [file for files in sealed.values() for file in files], wrote)
+        new_files = self._written_files(f"{of.folder}/{name}", wrote)
+        sealed = seal_files(
+            self.storage, {str(bucket): entries for bucket, entries in new_files.items()}, wrote.expires
+        )
+        sealed_files = [file for files in sealed.values() for file in files]
+        rows = sum(file.file.rows for file in sealed_files)
+        if rows != wrote.rows:
+            raise StageFailed(f"state {name}: Spark observed {wrote.rows} rows, the files hold {rows}")
+        if any(not file.schema.equals(sealed_files[0].schema) for file in sealed_files):
+            raise StageFailed(f"state {name}: its new files have different schemas")
         if wrote.rewritten:
-            sync_folders(self.storage, f"{of.folder}/{name}", [f"{BUCKET}={bucket}" for bucket in found])
+            sync_folders(self.storage, f"{of.folder}/{name}", [f"{BUCKET}={bucket}" for bucket in new_files])
         cut = (wrote.buckets, wrote.expires, wrote.found_by)
         stays = before is not None and (before.buckets, before.expires, before.found_by) == cut
         carried = before.files if before is not None and stays else ()
-        kept = [file for file in carried if file.bucket not in wrote.rewritten]
+        carried_files = [file for file in carried if file.bucket not in wrote.rewritten]
         if copies:
-            kept = self._copied(of, name, kept)
+            carried_files = self._copied(of, name, carried_files)
         new = [_state_file(of, int(bucket), file) for bucket, files in sealed.items() for file in files]
-        files = tuple(sorted([*kept, *new], key=lambda file: (file.bucket, file.epoch, file.token, file.path)))
+        files = tuple(sorted([*carried_files, *new], key=lambda file: (file.bucket, file.epoch, file.token, file.path)))
         return StateVersion(wrote.schema, wrote.key, wrote.buckets, wrote.expires, files, wrote.found_by)
 
     def _copied(self, of: StateExecution, name: str, files: Iterable[StateFile]) -> list[StateFile]:
         def copied(file: StateFile) -> StateFile:
-            found = replace(file, epoch=of.epoch, token=of.token)  # all of a bucket were one execution's
-            content, path = read_checked(self.storage, self.path_of(name, file), file), self.path_of(name, found)
+            copy = replace(file, epoch=of.epoch, token=of.token)  # one execution wrote all files of a bucket
+            content, path = read_checked(self.storage, self.path_of(name, file), file), self.path_of(name, copy)
             with naming_errors("write", path):
                 self.storage.replace(path, content)
-            return found
+            return copy
 
         with ThreadPoolExecutor(_THREADS, "state") as pool:
             return list(pool.map(copied, files))
@@ -176,22 +186,16 @@ class StateStaging:
         entries: list[Entry] = []
         with naming_errors("list", folder), suppress(FileNotFoundError):
             entries = [entry for entry in plain_children(self.storage, folder) if not is_hidden(entry)]
-        found: dict[int, list[Entry]] = {}
+        by_bucket: dict[int, list[Entry]] = {}
         for entry in entries:
             bucket = _BUCKET.fullmatch(entry.name)
             if entry.kind is not Kind.FOLDER or bucket is None or int(bucket[1]) not in wrote.rewritten:
                 raise StageFailed(
-                    f"{entry.path}: the job says that it wrote the buckets {sorted(wrote.rewritten)} only; does this "
-                    "Spark hash keys as the one did that wrote the state before?"
+                    f"{entry.path}: the job reported only the buckets {sorted(wrote.rewritten)}; does this Spark "
+                    "hash keys like the one that wrote the previous state?"
                 )
-            found[int(bucket[1])] = list_files(self.storage, entry.path)
-        return found
-
-    def _require_only(self, folder: str, names: Sequence[str]) -> None:
-        with naming_errors("list", folder), suppress(FileNotFoundError):
-            wrong = [entry.name for entry in plain_children(self.storage, folder) if entry.name not in names]
-            if wrong:
-                raise StageFailed(f"{folder}: the job left {wrong}, it says that it wrote {list(names) or 'no state'}")
+            by_bucket[int(bucket[1])] = list_files(self.storage, entry.path)
+        return by_bucket
 
     def check(self, name: str, files: Iterable[StateFile]) -> None:
         """Compare size and sha256 of files of state `name`. Raises `WalCorrupt`, `StagingUnavailable`."""
@@ -205,14 +209,14 @@ class StateStaging:
     # --- what lies around ---
 
     def executions(self) -> list[StateExecution]:
-        """Each execution's state folder, in order. What isn't named like one is left alone."""
-        found = []
+        """State folders of all executions, in order. Other entries are ignored."""
+        executions = []
         for epoch in self._folders(f"{self.home}/{STATE}", _EPOCH):
             number = int(epoch.name.partition("=")[2])
-            found += [
+            executions += [
                 StateExecution(number, int(entry.name), entry.path) for entry in self._folders(epoch.path, _TOKEN)
             ]
-        return sorted(found)
+        return sorted(executions)
 
     def _folders(self, folder: str, name: re.Pattern[str]) -> list[Entry]:
         with naming_errors("list", folder), suppress(FileNotFoundError):
@@ -225,35 +229,33 @@ class StateStaging:
 
     # --- letting go ---
 
-    def discard(self, found: StateExecution) -> None:
-        """Delete all that an execution left; fine when it, or part of it, is gone. Ask the ledger first."""
+    def discard(self, execution: StateExecution) -> None:
+        """Delete an execution's state; already deleted parts are fine. Check the ledger first."""
         before, after = CrashPoint.ROLLBACK_BEFORE_FOLDER, CrashPoint.ROLLBACK_AFTER_FOLDER
-        with naming_errors("delete", found.folder):
-            delete_folder(self.storage, found.folder, before, after)
-            forget_epoch(self.storage, found.folder.rpartition("/")[0], over=False)
+        with naming_errors("delete", execution.folder):
+            delete_folder(self.storage, execution.folder, before, after)
+            remove_empty_folder(self.storage, execution.folder.rpartition("/")[0], over=False)
 
-    def release(self, found: StateExecution, live: frozenset[str]) -> int:
-        """Delete those files of an execution that aren't among `live` (paths), and what folders that empties.
-
-        Returns the number of state files deleted.
-        """
+    def release(self, execution: StateExecution, live: frozenset[str]) -> int:
+        """Delete files of an execution that aren't in `live` (paths), and emptied folders; returns the number of
+        deleted state files."""
         before, after, deleted = CrashPoint.CLEANUP_BEFORE_DELETE, CrashPoint.CLEANUP_AFTER_DELETE, 0
-        with naming_errors("delete", found.folder):
+        with naming_errors("delete", execution.folder):
             entries: list[Entry] = []
             with suppress(FileNotFoundError):
-                entries = [*tree(self.storage, found.folder), Entry(found.folder, Kind.FOLDER)]
+                entries = [*tree(self.storage, execution.folder), Entry(execution.folder, Kind.FOLDER)]
             for entry in entries:
-                with suppress(FileNotFoundError):  # an object store's folder goes with its last file
+                with suppress(FileNotFoundError):  # on an object store, a folder vanishes with its last file
                     if entry.path in live or (entry.kind is Kind.FOLDER and self.storage.children(entry.path)):
                         continue
                     delete_entry(self.storage, entry.path, entry.kind, before, after)
                     deleted += entry.kind is Kind.FILE and not is_hidden(entry)
-            forget_epoch(self.storage, found.folder.rpartition("/")[0], over=True)
+            remove_empty_folder(self.storage, execution.folder.rpartition("/")[0], over=True)
         return deleted
 
 
 def read_checked(storage: Storage, path: str, file: StateFile) -> bytes:
-    """All of a state file that is at `path`, as it was sealed. Raises `WalCorrupt`, `StagingUnavailable`."""
+    """Content of a state file, as sealed. Raises `WalCorrupt`, `StagingUnavailable`."""
     hashed = verify_file(storage, path, file.bytes, file.sha256)
     if hashed.content is not None:
         return hashed.content
@@ -262,14 +264,6 @@ def read_checked(storage: Storage, path: str, file: StateFile) -> bytes:
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise WalCorrupt(f"{path} changed while it was read")
     return content
-
-
-def _require_alike(name: str, files: list[SealedFile], wrote: WrittenState) -> None:
-    rows = sum(file.file.rows for file in files)
-    if rows != wrote.rows:
-        raise StageFailed(f"state {name}: Spark observed {wrote.rows} rows, the files hold {rows}")
-    if any(not file.schema.equals(files[0].schema) for file in files):
-        raise StageFailed(f"state {name}: its new files have different schemas")
 
 
 def _state_file(of: StateExecution, bucket: int, sealed: SealedFile) -> StateFile:
@@ -287,7 +281,7 @@ def _state_file(of: StateExecution, bucket: int, sealed: SealedFile) -> StateFil
 
 
 def _time(micros: int) -> datetime:
-    """Microseconds since 1970 as a time, or the nearest one that Python knows."""
+    """Microseconds since 1970 as a time, limited to Python's range."""
     try:
         return _EPOCH_START + timedelta(microseconds=micros)
     except OverflowError:

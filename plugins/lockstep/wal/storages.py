@@ -24,11 +24,11 @@ from lockstep.wal._storage import Entry, Kind, ReadableFile, Stamp, Storage, joi
 
 
 class LocalStorage:
-    """A folder of a local or mounted file system, with fsync. Its file system must know hard links."""
+    """A folder of a local or mounted file system, with fsync. Requires hard links."""
 
     removes_empty_only = True
     shows_files_whole = True
-    etags_prove = False  # two writes within one tick of its clock have one time
+    etags_prove = False  # two writes within one clock tick have the same time
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -41,21 +41,21 @@ class LocalStorage:
         return os.path.lexists(self._locate(path))
 
     def free_bytes(self) -> int | None:
-        found = os.statvfs(self._root)
-        return found.f_bavail * found.f_frsize
+        statistics = os.statvfs(self._root)
+        return statistics.f_bavail * statistics.f_frsize
 
     def children(self, folder: str) -> list[Entry]:
         with os.scandir(self._locate(folder)) as entries:
             return sorted(Entry(join(folder, entry.name), _kind(entry)) for entry in entries)
 
     def stamps(self, folder: str) -> dict[str, Stamp]:
-        found = {}
+        stamps = {}
         with os.scandir(self._locate(folder)) as entries:
             for entry in entries:
                 if entry.is_file(follow_symlinks=False):
-                    with suppress(FileNotFoundError):  # a draft of another process, which is linked and gone by now
-                        found[entry.name] = _stamp(entry.stat())
-        return found
+                    with suppress(FileNotFoundError):  # a temporary file of another process
+                        stamps[entry.name] = _stamp(entry.stat())
+        return stamps
 
     def stamp(self, path: str) -> Stamp:
         return _stamp(self._locate(path).lstat())
@@ -69,7 +69,7 @@ class LocalStorage:
     def create(self, path: str, data: bytes) -> None:
         target = self._locate(path)
         with _draft(target, data) as draft:
-            os.link(draft, target)  # a rename would take the place of a file that is there
+            os.link(draft, target)  # a rename would replace an existing file
         _sync(target.parent)
 
     def put(self, path: str, data: bytes) -> None:
@@ -79,7 +79,7 @@ class LocalStorage:
         try:
             with draft.open("xb") as file:
                 file.write(data)
-            os.link(draft, target)  # whole from the first look on
+            os.link(draft, target)  # visible only when complete
         finally:
             draft.unlink(missing_ok=True)
 
@@ -113,14 +113,14 @@ class LocalStorage:
         _sync(self._locate(path))
 
     def _locate(self, path: str) -> Path:
-        """The absolute path of `path`, none of whose parts is a link."""
-        found = self._root
+        """Absolute path of `path`. Raises `StagingRefused` if a parent is a link."""
+        location = self._root
         for part in parts_of(path):
-            found = found / part
+            location = location / part
             with suppress(FileNotFoundError, NotADirectoryError):
-                if stat.S_ISLNK(found.lstat().st_mode):
+                if stat.S_ISLNK(location.lstat().st_mode):
                     raise StagingRefused(f"{path}: {part} is a symbolic link; Lockstep follows none inside staging")
-        return found
+        return location
 
 
 def _kind(entry: os.DirEntry[str]) -> Kind:
@@ -131,8 +131,8 @@ def _kind(entry: os.DirEntry[str]) -> Kind:
     return Kind.FILE if entry.is_file(follow_symlinks=False) else Kind.OTHER
 
 
-def _stamp(found: os.stat_result) -> Stamp:
-    return Stamp(found.st_size, f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_ctime_ns:x}")
+def _stamp(status: os.stat_result) -> Stamp:
+    return Stamp(status.st_size, f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_ctime_ns:x}")
 
 
 def _make_parents(folder: Path) -> None:
@@ -145,7 +145,7 @@ def _make_parents(folder: Path) -> None:
 
 @contextmanager
 def _draft(target: Path, data: bytes) -> Iterator[Path]:
-    """A durable file with `data` beside `target`; gone at the end, unless it took the target's place."""
+    """A durable temporary file with `data` in the folder of `target`; deleted at the end unless renamed."""
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         with draft.open("xb") as file:
@@ -165,14 +165,14 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-_FOLDER = ".folder"  #: an object that makes a folder of ours exist, and whose condition makes it exist once
+_FOLDER = ".folder"  #: marker object of a folder, created conditionally
 
 
 class ObjectStorage:
-    """An object is whole and durable once it is put; nothing is to be synced.
+    """Objects are complete and durable once they are put; `sync` does nothing.
 
-    A folder is there as long as an object below it is. One that `make_folder` made has such an object of its own, which
-    `children` leaves out and `remove_folder` deletes.
+    A folder exists while an object is below it. `make_folder` creates a marker object, which `children` omits and
+    `remove_folder` deletes.
     """
 
     removes_empty_only = False
@@ -185,7 +185,7 @@ class ObjectStorage:
 
     @classmethod
     def at(cls, uri: str) -> ObjectStorage:
-        """Raises `StoreRefused` for a URI that isn't understood or carries a secret, `PackageMissing`."""
+        """Storage for a URI. Raises `StoreRefused` for a malformed URI or one with a secret, `PackageMissing`."""
         return cls(ObjectStore.at(uri))
 
     def uri_of(self, path: str) -> str:
@@ -200,22 +200,22 @@ class ObjectStorage:
 
     def children(self, folder: str) -> list[Entry]:
         listed = self._store.children(_checked(folder))
-        # some servers go on to list a folder when nothing is below it any more
+        # some servers still list emptied folders
         folders = [Entry(path, Kind.FOLDER) for path in listed.folders if self._store.has_folder(path)]
-        files = [Entry(found.path, Kind.FILE) for found in listed.objects if found.path != join(folder, _FOLDER)]
+        files = [Entry(item.path, Kind.FILE) for item in listed.objects if item.path != join(folder, _FOLDER)]
         if not folders and not listed.objects and not listed.marked:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
         return sorted([*folders, *files])
 
     def stamps(self, folder: str) -> dict[str, Stamp]:
         listed = self._store.children(_checked(folder)).objects
-        return {found.path.rpartition("/")[2]: Stamp(found.size, found.etag) for found in listed}
+        return {item.path.rpartition("/")[2]: Stamp(item.size, item.etag) for item in listed}
 
     def stamp(self, path: str) -> Stamp:
-        found = self._store.find(_checked(path))
-        if found is None:
+        item = self._store.find(_checked(path))
+        if item is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return Stamp(found.size, found.etag)
+        return Stamp(item.size, item.etag)
 
     def make_folder(self, path: str) -> None:
         if self.exists(path):
@@ -250,7 +250,7 @@ class ObjectStorage:
             self._store.delete_mark(path)
 
     def sync(self, path: str) -> None:
-        """What is put is durable."""
+        """Objects are durable already."""
 
 
 def _checked(path: str) -> str:
@@ -259,12 +259,12 @@ def _checked(path: str) -> str:
 
 
 class HdfsStorage:
-    """What is created here is on the DataNodes' disks. What Spark writes and closes they bring there when they like,
-    unless `dfs.datanode.synconclose` has them do it at once: see docs/hdfs.md."""
+    """Files created here are synced to the DataNodes' disks. Files that Spark closes are only with
+    `dfs.datanode.synconclose`: see docs/hdfs.md."""
 
     removes_empty_only = True
     shows_files_whole = False
-    etags_prove = False  # two writes within a millisecond have one time
+    etags_prove = False  # two writes within a millisecond have the same time
 
     def __init__(self, files: HdfsFileSystem, address: HdfsAddress) -> None:
         self._files, self._address = files, address
@@ -272,7 +272,7 @@ class HdfsStorage:
 
     @classmethod
     def at(cls, uri: str) -> HdfsStorage:
-        """Raises `StoreRefused` for a URI that isn't understood, `PackageMissing`."""
+        """Storage for a URI. Raises `StoreRefused` for a malformed URI, `PackageMissing`."""
         if "?" in uri or "#" in uri:
             raise StoreRefused(f"{uri.partition('?')[0]!r}: an address of HDFS takes no options; see docs/hdfs.md")
         address = HdfsAddress.of(uri)
@@ -285,21 +285,21 @@ class HdfsStorage:
         return self._files.find(self._locate(path)) is not None
 
     def children(self, folder: str) -> list[Entry]:
-        found = self._files.children(self._locate(folder))
-        return sorted(Entry(join(folder, one.name), Kind.FOLDER if one.is_folder else Kind.FILE) for one in found)
+        listed = self._files.children(self._locate(folder))
+        return sorted(Entry(join(folder, item.name), Kind.FOLDER if item.is_folder else Kind.FILE) for item in listed)
 
     def free_bytes(self) -> int | None:
         return None
 
     def stamps(self, folder: str) -> dict[str, Stamp]:
-        found = self._files.children(self._locate(folder))
-        return {one.name: _hdfs_stamp(one) for one in found if not one.is_folder}
+        listed = self._files.children(self._locate(folder))
+        return {item.name: _hdfs_stamp(item) for item in listed if not item.is_folder}
 
     def stamp(self, path: str) -> Stamp:
-        found = self._files.find(self._locate(path))
-        if found is None or found.is_folder:
+        item = self._files.find(self._locate(path))
+        if item is None or item.is_folder:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return _hdfs_stamp(found)
+        return _hdfs_stamp(item)
 
     def make_folder(self, path: str) -> None:
         target = self._locate(path)
@@ -345,21 +345,21 @@ class HdfsStorage:
         self._files.make_folder(target.rpartition("/")[0] or "/")
 
 
-def _hdfs_stamp(found: Found) -> Stamp:
-    return Stamp(found.size, f"{found.mtime_ns:x}")
+def _hdfs_stamp(item: Found) -> Stamp:
+    return Stamp(item.size, f"{item.mtime_ns:x}")
 
 
 _EXPECTED = "expected /… , file:///… , s3://… or hdfs://…"
 
 
 def storage_at(uri: str) -> Storage:
-    """What stands behind a URI. Raises `StagingRefused` for one that can't be understood, or carries a login."""
+    """Storage for a URI or absolute path. Raises `StagingRefused` for a malformed URI or one with credentials."""
     try:
         parts = urlsplit(uri)
-    except ValueError:  # its text may repeat a piece of a login
+    except ValueError:  # the error may contain part of a credential
         raise StagingRefused(f"the staging URI can't be understood; {_EXPECTED}") from None
     if parts.username or parts.password or (parts.scheme not in ("", "file") and "@" in uri):
-        raise StagingRefused("the staging URI carries a login: leave it out, give credentials through the environment")
+        raise StagingRefused("the staging URI contains credentials: provide them through the environment")
     try:
         if is_object_store(uri):
             return ObjectStorage.at(uri)
@@ -369,6 +369,6 @@ def storage_at(uri: str) -> Storage:
         raise StagingRefused(str(error)) from error
     path = Path(unquote(parts.path) if parts.scheme else uri)
     if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost") or not path.is_absolute():
-        place = uri.partition("?")[0]  # what follows may be a secret
+        place = uri.partition("?")[0]  # the rest may contain a secret
         raise StagingRefused(f"staging {place!r} is no absolute path; {_EXPECTED}")
     return LocalStorage(path)

@@ -20,20 +20,19 @@ from lockstep.wal._storage import (
     Storage,
     delete_entry,
     delete_folder,
-    forget_epoch,
     is_hidden,
     is_wal_file,
     naming_errors,
+    remove_empty_folder,
 )
 
 
 @dataclass(frozen=True)
 class TableStaging:
-    """The home of one output. `table`: URI or absolute path of the table's folder, free of secrets, as staging takes
-    one; each file has `epoch_column` as its last column, with the epoch's number in every row, and rows of one
-    partition only. `partition_by`: columns, and `year(column)`, `month(…)`, `day(…)`, `hour(…)`, which are of UTC.
-    `field_ids`: the table's, by column; empty of one that is yet to be made, and will number them in their order; None:
-    files have none."""
+    """Staging of one output below its table. `table`: URI or absolute path of the table's folder, without secrets. Each
+    file has `epoch_column` as its last column and rows of one partition. `partition_by`: columns, and
+    `year(column)`, `month(…)`, `day(…)`, `hour(…)` in UTC. `field_ids`: of the table, by column; empty for a new
+    table, which numbers them in order; None: no field ids."""
 
     table: str
     epoch_column: str
@@ -47,7 +46,7 @@ class TableStaging:
 
     @classmethod
     def from_json(cls, value: Json) -> TableStaging:
-        """Raises KeyError, TypeError for anything that `to_json` doesn't make."""
+        """Parse `to_json`. Raises KeyError, TypeError."""
         table, column, parts = value["table"], value["epoch_column"], value.get("partition_by", [])
         if not (isinstance(table, str) and isinstance(column, str) and isinstance(parts, list)):
             raise TypeError(f"expected two texts and a list, found {value!r}")
@@ -56,20 +55,20 @@ class TableStaging:
         return cls(table, column, tuple(parts), value.get("field_ids"))
 
     def ids_of(self, columns: Sequence[str]) -> Mapping[str, int]:
-        """Field ids of a file's columns; none if the table doesn't know each of them: then readers go by names."""
+        """Field ids of a file's columns; empty unless the table has all of them: readers then match by name."""
         if self.field_ids == {}:
             return {name: number for number, name in enumerate(columns, 1)}
-        known = self.field_ids or {}
-        return {name: known[name] for name in columns} if set(columns) <= set(known) else {}
+        ids = self.field_ids or {}
+        return {name: ids[name] for name in columns} if set(columns) <= set(ids) else {}
 
     def uri_of(self, path: str) -> str:
-        """Absolute URI of `path`, relative to the table's folder; neither is percent-encoded."""
+        """Absolute URI of `path`, relative to the table's folder; not percent-encoded."""
         table = self.table.partition("?")[0].rstrip("/")
         return f"{table if '://' in table else f'file://{table}'}/{path}"
 
 
 def with_field_ids(schema: pa.Schema, ids: Mapping[str, int]) -> pa.Schema:
-    """`schema` with these ids, if it has no nested columns, whose parts would need some, too."""
+    """`schema` with these ids, unless it has nested columns, whose fields would need ids, too."""
     if not ids or any(map(pa.types.is_nested, schema.types)):
         return schema
     return pa.schema([field.with_metadata({"PARQUET:field_id": str(ids[field.name])}) for field in schema])
@@ -81,7 +80,7 @@ FOREIGN = "that others wrote"
 
 @dataclass(frozen=True)
 class CompactionFolder:
-    """Of one pipeline below one table."""
+    """Compactions of one pipeline below one table."""
 
     deployment: str
     pipeline: str
@@ -94,7 +93,7 @@ class CompactionFolder:
         return f"{self.all}/{number}"
 
     def owner_of(self, path: str) -> tuple[int | None, str | None]:
-        """Epoch that brought the file, None of one that a compaction wrote; and why it isn't Lockstep's to compact."""
+        """The epoch that wrote the file, or None for a compaction; and why Lockstep must not compact it."""
         own = re.search(rf"(?:^|/){ROOT}/{re.escape(f'{self.deployment}/{self.pipeline}')}/(\w+)/\d+/", path)
         if own is None:
             return None, FOREIGN
@@ -107,8 +106,8 @@ _NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True)
-class HomeFolder:
-    """Where one execution, by its token, or one compaction has written; `epoch` is None of a compaction."""
+class TableStagingFolder:
+    """Folder of one execution (`number` is its token) or of one compaction (`epoch` is None)."""
 
     path: str
     number: int
@@ -116,15 +115,15 @@ class HomeFolder:
 
 
 @dataclass(frozen=True)
-class HomeStaging:
-    """What one pipeline has staged below one table. Every call raises as those of `Staging` do."""
+class TableStagingFolders:
+    """Folders of one pipeline below one table. Raises as `Staging`."""
 
     storage: Storage
     deployment: str
     pipeline: str
 
     def folder(self, epoch: int, token: int) -> str:
-        """Of one execution, relative to the table's folder; makes nothing."""
+        """Folder of one execution, relative to the table's folder; creates nothing."""
         return f"{self._epoch(epoch)}/{token}"
 
     def uri_of(self, epoch: int, token: int) -> str:
@@ -135,22 +134,22 @@ class HomeStaging:
         return f"{ROOT}/{self.deployment}/{self.pipeline}/{epoch}"
 
     def tokens(self, epoch: int) -> list[int]:
-        """The executions that have left something of `epoch`, in order. What isn't Lockstep's isn't told of."""
+        """Executions with files of `epoch`, in order. Other entries are ignored."""
         return self._numbers(self._epoch(epoch))
 
-    def folders(self) -> Iterator[HomeFolder]:
-        """Every folder of an execution or a compaction that holds something."""
+    def folders(self) -> Iterator[TableStagingFolder]:
+        """All folders of executions and compactions."""
         for epoch in self._numbers(f"{ROOT}/{self.deployment}/{self.pipeline}"):
             for token in self.tokens(epoch):
-                yield HomeFolder(self.folder(epoch, token), token, epoch)
+                yield TableStagingFolder(self.folder(epoch, token), token, epoch)
         compacted = CompactionFolder(self.deployment, self.pipeline)
         for number in self.compactions():
-            yield HomeFolder(compacted.of(number), number)
+            yield TableStagingFolder(compacted.of(number), number)
 
-    def sizes(self, folder: HomeFolder) -> dict[str, int]:
-        """Bytes of each Parquet file in it, by its path."""
+    def sizes(self, folder: TableStagingFolder) -> dict[str, int]:
+        """Bytes of each Parquet file in the folder, by path."""
         with naming_errors("list", folder.path), suppress(FileNotFoundError):
-            within = [one.path for one in self.storage.children(folder.path) if one.kind is Kind.FOLDER]
+            within = [entry.path for entry in self.storage.children(folder.path) if entry.kind is Kind.FOLDER]
             return {
                 f"{place}/{name}": stamp.size
                 for place in (folder.path, *within)
@@ -159,9 +158,9 @@ class HomeStaging:
             }
         return {}
 
-    def expire(self, folder: HomeFolder, paths: Iterable[str]) -> None:
-        """Delete these files of it, and what is empty then; fine when they are gone. Only what no version of the table
-        that anybody may read consists of, and nobody else needs: ask the table and the ledger first."""
+    def expire(self, folder: TableStagingFolder, paths: Iterable[str]) -> None:
+        """Delete files of the folder and emptied folders; already deleted files are fine. The caller has checked with
+        table and ledger that no readable version consists of them."""
         with naming_errors("delete", folder.path):
             for path in paths:
                 delete_entry(
@@ -174,40 +173,40 @@ class HomeStaging:
             if self.storage.removes_empty_only:
                 self._remove_empty(folder)
 
-    def _remove_empty(self, folder: HomeFolder) -> None:
-        """With what Hadoop left beside the files. A folder that somebody uses stays."""
-        within = [one for one in self.storage.children(folder.path) if one.kind is Kind.FOLDER]
+    def _remove_empty(self, folder: TableStagingFolder) -> None:
+        """Remove folders that only contain hidden files."""
+        within = [entry for entry in self.storage.children(folder.path) if entry.kind is Kind.FOLDER]
         above = [self._epoch(folder.epoch)] if folder.epoch is not None else []
-        for place in (*[one.path for one in within], folder.path, *above):
-            left = self.storage.children(place)
-            if all(one.kind is Kind.FILE and is_hidden(one) for one in left):
-                for one in left:
-                    self.storage.delete(one.path)
+        for place in (*[entry.path for entry in within], folder.path, *above):
+            remaining = self.storage.children(place)
+            if all(entry.kind is Kind.FILE and is_hidden(entry) for entry in remaining):
+                for entry in remaining:
+                    self.storage.delete(entry.path)
                 with suppress(FileNotFoundError):
                     self.storage.remove_folder(place)
 
     def _numbers(self, folder: str) -> list[int]:
         with naming_errors("list", folder), suppress(FileNotFoundError):
-            found = self.storage.children(folder)
-            return sorted(int(one.name) for one in found if one.kind is Kind.FOLDER and _NUMBER.fullmatch(one.name))
+            entries = self.storage.children(folder)
+            return sorted(
+                int(entry.name) for entry in entries if entry.kind is Kind.FOLDER and _NUMBER.fullmatch(entry.name)
+            )
         return []
 
     def compactions(self) -> list[int]:
-        """The compactions that have written something, and what they wrote hasn't all gone."""
+        """Numbers of the compactions with remaining files."""
         return self._numbers(CompactionFolder(self.deployment, self.pipeline).all)
 
     def discard_compaction(self, number: int) -> None:
-        """Delete what a compaction wrote; fine when it is gone. Only for what the table never had, nor ever can have:
-        fence it, then ask the table."""
+        """Delete a compaction's files; fine if they are already deleted. Only if the table can't ever contain them:
+        fence the compaction, then check the table."""
         folder = CompactionFolder(self.deployment, self.pipeline).of(number)
         with naming_errors("delete", folder):
             delete_folder(self.storage, folder, CrashPoint.COMPACT_BEFORE_DELETE, CrashPoint.COMPACT_AFTER_DELETE)
 
     def discard(self, epoch: int, token: int) -> None:
-        """Delete what an execution left, file by file; fine when it, or part of it, is gone.
-
-        Only for what the table can never have adopted: ask the ledger first.
-        """
+        """Delete an execution's files; already deleted parts are fine. Only if the table can't have adopted them: check
+        the ledger first."""
         with naming_errors("delete", self.folder(epoch, token)):
             delete_folder(
                 self.storage,
@@ -215,4 +214,4 @@ class HomeStaging:
                 CrashPoint.ROLLBACK_BEFORE_FOLDER,
                 CrashPoint.ROLLBACK_AFTER_FOLDER,
             )
-            forget_epoch(self.storage, self._epoch(epoch), over=False)
+            remove_empty_folder(self.storage, self._epoch(epoch), over=False)
