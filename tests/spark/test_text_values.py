@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lockstep.errors import BadRecords, InvalidPipeline
 from lockstep.sources import FileSource, KafkaSource
-from lockstep.sources._strict import BAD
+from lockstep.sources._checked_schema import BAD
 from lockstep.sources.files._lines import read_ranges
 from lockstep.sources.files.frozen import FileRange
 from lockstep.sources.kafka._decoding import Decoding

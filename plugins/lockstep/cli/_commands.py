@@ -56,7 +56,7 @@ from lockstep.connections.environment import EnvironmentConnections
 from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import Epoch, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, UnknownEpoch
-from lockstep.features.input_report import report_input
+from lockstep.features.inputs import report_input
 from lockstep.features.retained_wals import expire_wals
 from lockstep.ledger import migrate as migrate_ledger
 from lockstep.ledger.administration import KEEP

@@ -48,7 +48,6 @@ from lockstep.wal.request import (
     JobFiles,
     StageRequest,
     StageResult,
-    TableStagingRequest,
     read_request,
     write_error,
     write_result,

@@ -14,8 +14,7 @@ from lockstep.observability import suggestions
 from lockstep.observability.redaction import list_some
 from lockstep.protocol.hooks import Feature
 from lockstep.protocol.runtime import Runtime
-from lockstep.sources.base import planned_source
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource, planned_source
 from lockstep.states import DECIDED, UNDECIDED, EpochState
 
 _MAX_NAMED = 10  # files in one line of the log

@@ -13,7 +13,7 @@ from lockstep.features.keyed_state import hands_on_state
 from lockstep.protocol.identity import register_pipeline
 from lockstep.protocol.runtime import Runtime
 from lockstep.states import DECIDED, EpochState
-from lockstep.wal.savepoint import Savepoint, import_savepoint, read_savepoint, restore_state_files, write_savepoint
+from lockstep.wal.savepoint import Savepoint, read_savepoint, restore_state_files, write_savepoint
 
 _log = logging.getLogger(__name__)
 

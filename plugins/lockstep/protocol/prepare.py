@@ -61,7 +61,7 @@ def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink
             require_nothing_lost(runtime.ledger, runtime.pipeline, sink, described)
             wal = open_wal(runtime.staging, epoch)
             reach(CrashPoint.PREPARE_BEFORE_TOKEN)
-            token = tell_token(runtime.ledger.take_token(attempt, Role.PREPARE, sink.name))
+            token = bind_token(runtime.ledger.take_token(attempt, Role.PREPARE, sink.name))
             reach(CrashPoint.PREPARE_AFTER_TOKEN)
             return unless_superseded(
                 partial(_vote, runtime, attempt, epoch, sink, wal, token),

@@ -17,7 +17,7 @@ from lockstep.states import DECIDED
 from lockstep.wal.file_digests import EarlyDigests
 from lockstep.wal.manifest import Manifest, SourceCount
 from lockstep.wal.request import REQUEST, StageRequest, StageResult, read_result
-from lockstep.wal.sealing import NO_DIGESTS, task_seals
+from lockstep.wal.sealing import task_seals
 
 #: Runs the Spark job for the request at this URI and returns when it has ended. Raises when it failed.
 Launch = Callable[[str], None]

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import lockstep.sinks.committers.external as external
-from lockstep.connections.home import absolute
+from lockstep.connections.names import absolute
 from lockstep.epoch import Json
 from lockstep.errors import OutcomeUnknown, SinkUnavailable, TargetChanged
 from lockstep.sinks.committers.external import ExternalCommitter

@@ -34,7 +34,7 @@ from lockstep.connections.mariadb.connection import Database
 from lockstep.connections.mariadb.errors import LOCKED, code_of, is_lost, quotes_row
 from lockstep.connections.mariadb.wire import PACKET, Cursor, Loader, close_quietly, compose, identifier
 from lockstep.connections.mariadb.wire import columns as column_list
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable
 from lockstep.observability.redaction import cause
 from lockstep.sinks.handles import SinkName

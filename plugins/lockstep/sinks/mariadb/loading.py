@@ -27,7 +27,7 @@ from pyarrow import csv
 from lockstep.connections.mariadb.connection import Database
 from lockstep.connections.mariadb.errors import without_values
 from lockstep.connections.mariadb.wire import Cursor, Loader, close_quietly, compose, identifier
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import SinkRejected, SinkUnavailable
 from lockstep.observability.redaction import cause, describe_error, rows_shown, with_hint
 from lockstep.sinks.mariadb.column_types import MariaDbType, Unfit, mariadb_type

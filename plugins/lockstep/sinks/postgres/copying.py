@@ -30,7 +30,6 @@ from pyarrow import csv, types
 from lockstep.connections.names import Relation
 from lockstep.connections.postgres.connection import Database, close_quietly
 from lockstep.connections.postgres.errors import line_of, quotes_row
-from lockstep.connections.relation import Relation
 from lockstep.errors import SinkRejected
 from lockstep.observability.redaction import cause, describe_error, rows_shown, with_hint
 from lockstep.sinks.postgres.column_types import Column, PgType, postgres_type, to_wire

@@ -22,9 +22,9 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
 import lockstep.sinks.postgres.statements as statements
+from lockstep.connections.names import Relation
 from lockstep.connections.postgres.connection import Database, close_quietly, too_old
 from lockstep.connections.postgres.errors import is_lost, quotes_row
-from lockstep.connections.relation import Relation
 from lockstep.errors import (
     LockstepError,
     PreflightRefused,

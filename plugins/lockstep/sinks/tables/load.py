@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import LockstepError, PreflightRefused
 from lockstep.sinks.tables.arrow_values import MAX_BYTES, SortedRows, sort_in_memory
 from lockstep.sinks.tables.dialect import Cursor, Dialect, Merge, RowEncoding, TargetColumn, UniqueKey

@@ -13,8 +13,8 @@ from typing import Any
 from lockstep.definition.ddl import literal
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
-from lockstep.sources._checked_schema import CheckedSchema, loses_json, plain_text, without_costly_decimals
-from lockstep.sources.records import BAD, JSON_LOCALE
+from lockstep.sources._checked_schema import BAD, CheckedSchema, loses_json, plain_text, without_costly_decimals
+from lockstep.sources.records import JSON_LOCALE
 
 #: The hash of the bytes is appended to them and decoded as one more field. A decoder that doesn't find it has read too
 #: few or too many bytes, so that surplus bytes are detected like missing ones.

@@ -19,8 +19,7 @@ from psycopg2.extensions import connection as Connection
 from lockstep.connections.names import Dataset, Relation
 from lockstep.connections.postgres.connection import dial
 from lockstep.connections.postgres.dsn import complete_dsn, dataset_of, require_dsn
-from lockstep.connections.postgres.errors import classify, describe
-from lockstep.connections.postgres.refusals import ROWLESS
+from lockstep.connections.postgres.errors import ROWLESS, classify, describe
 from lockstep.epoch import Interval, Json, Position
 from lockstep.errors import SOURCE_ERRORS, Failure, SourceChanged, SourceRefused
 from lockstep.observability.redaction import HINT, rows_shown
