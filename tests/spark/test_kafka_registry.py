@@ -108,9 +108,9 @@ def test_a_record_whose_schema_the_registry_tells_too_late_is_tried_again(
     source = opened(topics, registry, topic, **more)
     found = SourceRange(None, source.latest(None, None))
     registry.behind = {300: 1}
-    late = Input.plan(session, "events", source, found)
+    late = SourceInput.plan(session, "events", source, found)
     with pytest.raises(SourceUnavailable, match=f"returned schemas 300 of {topic}-{part} only after"):
-        settle(late, SourceCount(3, 2), str(tmp_path))
+        settle_bad_records(late, SourceCount(3, 2), str(tmp_path))
     assert list(tmp_path.iterdir()) == []
     again = SourceInput.plan(session, "events", source, found)
     assert again.records.bad().count() == 1, "that of another subject"

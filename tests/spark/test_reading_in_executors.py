@@ -23,7 +23,7 @@ from lockstep.sources.files.line_pieces import reader_of
 from lockstep.sources.tables._mariadb_reading import SelectOut
 from lockstep.sources.tables._postgres_reading import CopyOut
 from lockstep.spark.python_readers import RangeReader, _frozen, ship
-from lockstep.wal.file_digests import EpochColumn, Place
+from lockstep.wal.file_digests import EpochColumn, FileDigests, Place, read_file_digest
 from lockstep.wal.reading import read_files
 from lockstep.wal.request import StageResult
 from lockstep.wal.storages import storage_at

@@ -264,8 +264,10 @@ def describe(pipeline: Pipeline) -> str:
 
 
 def require_pack_size(pipeline: Pipeline, pack: int) -> None:
-    if isinstance(pack, bool) or not isinstance(pack, int) or not 1 <= pack <= MOST:
-        raise InvalidPipeline(f"pipeline {pipeline.name}: pack is {pack!r}; it has to be a number from 1 to {MOST}")
+    if isinstance(pack, bool) or not isinstance(pack, int) or not 1 <= pack <= MAX_EPOCHS:
+        raise InvalidPipeline(
+            f"pipeline {pipeline.name}: pack is {pack!r}; it has to be a number from 1 to {MAX_EPOCHS}"
+        )
 
 
 def require_task_args(pipelines: Iterable[Pipeline], task_args: Mapping[str, Mapping[str, Any]]) -> None:

@@ -143,7 +143,7 @@ class AssetEventEmitter:
     def emit_pending(self, task: BaseOperator, context: Context) -> list[str]:
         """Emit the events of all pipelines that publishing tasks didn't get to emit. Returns the failures by sink:
         the task has to succeed all the same, or Airflow drops the other events. Raises `LedgerUnavailable`."""
-        self.ledger.forget_replaced(self.role)
+        self.ledger.delete_replaced_events(self.role)
         events: list[Event] = []
         failures: list[str] = []
         runs: dict[RunKey, bool] = {}
@@ -196,7 +196,7 @@ class AssetEventEmitter:
                 unknown,
             )
         if late:
-            self.ledger.forget_pending_events(pipeline, sink, sorted(late), self.role)
+            self.ledger.delete_unemittable_events(pipeline, sink, sorted(late), self.role)
         numbers = [row.epoch for row in rows if row.epoch in lacking.keys() - late]
         if numbers:
             self.ledger.mark_missed(pipeline, sink, numbers, self.role)

@@ -190,7 +190,7 @@ def _expected(audit: Matches, context: AuditContext) -> pa.Table:
         "planned_at": context.planned_at,
     }
     try:
-        columns, rows = read_rows(where, dsn, audit.query, parameters, most=_MOST_GROUPS, within=_PATIENCE)
+        columns, rows = read_rows(where, dsn, audit.query, parameters, max_rows=_MOST_GROUPS, within=_PATIENCE)
     except Terminal as error:
         raise AuditFailed(f"{error}; correct the audit, then take the new one by replan") from error
     names = [*audit.by, "value"]

@@ -533,7 +533,7 @@ def _expire(ledger: str, staging: str, dry_run: bool) -> dict[str, list[Retained
     wals = {}
     for name in Report(ledger).recoverable():
         with runtime_of(name, ledger, staging) as runtime:
-            wals[name] = runtime.ledger.due_wals(name) if dry_run else expire_wals(runtime, Role.OPERATOR)
+            wals[name] = runtime.ledger.expiring_wals(name) if dry_run else expire_wals(runtime, Role.OPERATOR)
     return wals
 
 

@@ -28,8 +28,8 @@ from lockstep.observability import redaction
 from lockstep.pipeline import Pipeline
 from lockstep.sources.files import line_pieces
 from lockstep.wal._storage import is_wal_file
-from lockstep.wal.file_digests import EpochColumn, FoundFiles, Place
-from lockstep.wal.reading import TOLD, read_files
+from lockstep.wal.file_digests import EpochColumn, FileDigests, Place
+from lockstep.wal.reading import DIGESTS_SCHEMA, read_files
 from lockstep.wal.request import StageRequest, from_hadoop_uri
 from lockstep.wal.storages import storage_at
 
@@ -63,7 +63,7 @@ def ship_package(module: str) -> None:
         cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
 
 
-def read_in_executors(spark: SparkSession, request: StageRequest, options: str) -> FoundFiles | None:
+def read_in_executors(spark: SparkSession, request: StageRequest, options: str) -> FileDigests | None:
     """Have executors read the files of all outputs; return their digests, without those that can't be read there.
 
     None if the task has to read all files: they are few bytes, or the executors can't. `options`: see
@@ -85,11 +85,11 @@ def read_in_executors(spark: SparkSession, request: StageRequest, options: str) 
         if size <= request.task_seals:
             return None
         tasks = min(len(files), _MAX_TASKS, max(_MIN_TASKS, size // _TASK_BYTES))
-        answers = spread(spark, files, tasks).mapInArrow(read, TOLD).toArrow()
+        answers = spread(spark, files, tasks).mapInArrow(read, DIGESTS_SCHEMA).toArrow()
         if errors := [error for error in answers["error"].to_pylist() if error]:
             _log.warning("the task reads %s of %s files: %s", len(errors), len(files), errors[0])
-        digests = (FoundFiles.from_json(json.loads(text)) for text in answers["found"].to_pylist() if text)
-        return FoundFiles(chain.from_iterable(by_place.values() for by_place in digests))
+        digests = (FileDigests.from_json(json.loads(text)) for text in answers["found"].to_pylist() if text)
+        return FileDigests(chain.from_iterable(by_place.values() for by_place in digests))
     except Exception as error:  # an optional job: the task can read the files itself
         message = " ".join(str(error).split("\n\nJVM stacktrace:")[0].split())[:1000]
         _log.warning("the task reads the files that Spark has written, because the executors couldn't: %s", message)

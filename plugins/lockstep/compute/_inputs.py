@@ -27,7 +27,7 @@ from lockstep.definition.conservation import Conservation
 from lockstep.definition.ddl import Field, fields_of, quote_name
 from lockstep.epoch import SourceRange
 from lockstep.errors import BadRecords, StageFailed
-from lockstep.sources._strict import BAD, WHY, plain_text
+from lockstep.sources._checked_schema import BAD, WHY, plain_text
 from lockstep.sources.base import OpenSource
 from lockstep.sources.records import FILE, OpenRecordSource, Reading, SourceRecords, lines_of, path_of
 from lockstep.wal.manifest import SourceCount

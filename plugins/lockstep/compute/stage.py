@@ -48,6 +48,7 @@ from lockstep.wal.request import (
     JobFiles,
     StageRequest,
     StageResult,
+    TableStagingRequest,
     read_request,
     write_error,
     write_result,
@@ -433,7 +434,7 @@ def _write(frame: DataFrame, path: str, files: JobFiles | None) -> int:
     return _count_written(frame, path, _WAL_FILE_OPTIONS)
 
 
-def _write_to_table(frame: DataFrame, output: str, request: HomeRequest, epoch: int) -> int:
+def _write_to_table(frame: DataFrame, output: str, request: TableStagingRequest, epoch: int) -> int:
     path, staging = f"{request.folder}/{output}", request.home
     if not staging.partition_by and (table := rows_in(frame)) is not None:
         JobFiles.at_home(staging).write(path, with_epoch(table, output, staging, epoch), for_queries=True)

@@ -49,7 +49,7 @@ class RetainedWal:
     epoch: int
     wal: str  #: the folder, relative to staging
     bytes: int
-    kept_at: datetime
+    retained_at: datetime
     expired_at: datetime | None = None  #: since then it may be partly or completely deleted
 
 

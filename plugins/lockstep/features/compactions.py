@@ -29,7 +29,7 @@ from lockstep.sinks.base import Sink
 from lockstep.sinks.compacting import CompactingTable, Expiry, fence
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import EpochState
-from lockstep.wal.table_staging import ROOT, HomeFolder, HomeStaging
+from lockstep.wal.table_staging import ROOT, TableStagingFolder, TableStagingFolders
 
 _log = logging.getLogger(__name__)
 
@@ -150,7 +150,7 @@ class _ExpiryRules:
         executions = runtime.staging.executions(runtime.ledger.deployment(), runtime.pipeline)
         self._staged = {(execution.epoch, execution.token) for execution in executions}
 
-    def reason_to_keep(self, folder: HomeFolder) -> str | None:
+    def reason_to_keep(self, folder: TableStagingFolder) -> str | None:
         if folder.epoch is None:
             is_known = self._table.knows(self._head, folder.number)
             return None if is_known else "of compactions that the table doesn't know"
@@ -194,7 +194,7 @@ def _other_tables(
             yield table, head
 
 
-def _home_of(runtime: Runtime, sink: Sink) -> HomeStaging:
+def _home_of(runtime: Runtime, sink: Sink) -> TableStagingFolders:
     return runtime.staging.home(sink.home(runtime.sink_context()), runtime.ledger.deployment(), runtime.pipeline)
 
 

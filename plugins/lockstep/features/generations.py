@@ -161,7 +161,7 @@ def _find_asked(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | None:
     don't count. Raises `RestateRefused` if the other run has asked for something else under the same name."""
     if (request := request_of(run.restate)) is None:
         return None
-    for generation, reason in runtime.ledger.restated_for(current):
+    for generation, reason in runtime.ledger.restate_reasons(current):
         if request_of(reason) != request:
             continue
         usual = Input.FROZEN if current.interval is None and not generation.plan.snapshots else Input.FRESH
@@ -248,7 +248,7 @@ def is_generation_of(runtime: Runtime, epoch: Epoch, number: int) -> bool:
 def dependent_epochs(runtime: Runtime, current: Epoch) -> list[Epoch]:
     """Return the epochs that are replaced together: `current`, and with keyed state all that follow it."""
     handed_on = current.interval is None and hands_on_state(runtime)
-    return runtime.ledger.standing_from(current) if handed_on else [current]
+    return runtime.ledger.sequence_from(current) if handed_on else [current]
 
 
 def require_asked_for(runtime: Runtime, run: RunKey, epoch: Epoch) -> None:

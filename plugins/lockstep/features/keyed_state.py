@@ -247,7 +247,7 @@ def release_state(runtime: Runtime, epoch: Epoch) -> None:
     state = _manifest_of(runtime, epoch).state
     if state is None:
         return
-    current = runtime.ledger.last_standing(epoch, state.keep)
+    current = runtime.ledger.last_in_sequence(epoch, state.keep)
     if len(current) < state.keep:
         return
     states, oldest = runtime.states(), current[-1].id

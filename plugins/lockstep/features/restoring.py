@@ -17,7 +17,7 @@ from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.protocol.stage_job import WrittenWal
 from lockstep.sinks.base import Sink
 from lockstep.states import UNDECIDED, EpochState
-from lockstep.wal.reading import SealedWal, write_at_home
+from lockstep.wal.reading import SealedWal, rewrite_for_table
 from lockstep.wal.request import REQUEST
 
 
@@ -80,7 +80,7 @@ def check_restored(runtime: Runtime, restored: Epoch) -> SealedWal:
 
 
 def _require_kept(runtime: Runtime, restored: Epoch) -> None:
-    retained = runtime.ledger.kept_wal(restored.pipeline, restored.id)
+    retained = runtime.ledger.retained_wal(restored.pipeline, restored.id)
     if retained is None or retained.expired_at is not None:
         raise WalGone(
             f"the WAL of {restored} isn't kept{' any more' if retained else ''}: its rows can't be shown again. "
@@ -177,7 +177,7 @@ def write_restored(runtime: Runtime, epoch: Epoch, token: int) -> WrittenWal:
         staging.write_json(folder, REQUEST, {"homes": {name: request.to_json() for name, request in requests.items()}})
         for output, home in homes.items():
             [rows] = wal.outputs([output])
-            write_at_home(staging.home(home, deployment, epoch.pipeline), rows, home, epoch.id, token)
+            rewrite_for_table(staging.home(home, deployment, epoch.pipeline), rows, home, epoch.id, token)
     manifest = staging.seal_restored(
         folder, wal, deployment=deployment, pipeline=epoch.pipeline, epoch=epoch.id, token=token, homes=homes
     )

@@ -52,7 +52,7 @@ def expire_wals(runtime: Runtime, role: Role) -> list[RetainedWal]:
 
     Raises `StagingUnavailable`; the next call continues.
     """
-    if not runtime.ledger.due_wals(runtime.pipeline):
+    if not runtime.ledger.expiring_wals(runtime.pipeline):
         return []
     deployment = runtime.ledger.deployment()
     reach(CrashPoint.EXPIRE_BEFORE_MARK)
@@ -67,7 +67,7 @@ def expire_wals(runtime: Runtime, role: Role) -> list[RetainedWal]:
             after=CrashPoint.EXPIRE_AFTER_DELETE,
         )
         reach(CrashPoint.EXPIRE_BEFORE_RECORD)
-        runtime.ledger.forget_wal(runtime.pipeline, wal.epoch, role)
+        runtime.ledger.delete_retained_wal(runtime.pipeline, wal.epoch, role)
         reach(CrashPoint.EXPIRE_AFTER_RECORD)
         kept_at = wal.retained_at.isoformat(timespec="seconds")
         _log.info("pipeline %s: deleted the WAL of epoch %s, kept since %s", runtime.pipeline, wal.epoch, kept_at)

@@ -18,7 +18,7 @@ from lockstep.protocol.hooks import Feature, StagePart
 from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.base import Sink
 from lockstep.states import DECIDED, UNDECIDED, EpochState
-from lockstep.wal.request import REQUEST, HomeRequest, StageRequest
+from lockstep.wal.request import REQUEST, StageRequest, TableStagingRequest
 from lockstep.wal.table_staging import TableStaging
 
 _log = logging.getLogger(__name__)
@@ -31,12 +31,12 @@ def homes_of(runtime: Runtime, epoch: Epoch) -> dict[str, TableStaging]:
     return {sink.output: sink.home(runtime.sink_context()) for sink in adopting}
 
 
-def home_requests(runtime: Runtime, epoch: Epoch, token: int) -> dict[str, HomeRequest]:
+def home_requests(runtime: Runtime, epoch: Epoch, token: int) -> dict[str, TableStagingRequest]:
     """Return what the request of execution `token` says about these outputs."""
     deployment = runtime.ledger.deployment()
     homes = homes_of(runtime, epoch)
     there = {name: runtime.staging.home(home, deployment, epoch.pipeline) for name, home in homes.items()}
-    return {name: HomeRequest(home, there[name].uri_of(epoch.id, token)) for name, home in homes.items()}
+    return {name: TableStagingRequest(home, there[name].uri_of(epoch.id, token)) for name, home in homes.items()}
 
 
 def may_be_adopted(runtime: Runtime, epoch: Epoch, token: int) -> bool:

@@ -384,7 +384,7 @@ def _kept(runtime: Runtime, status: PipelineStatus) -> Iterator[Finding]:
     retained, retention = status.kept, runtime.ledger.wal_retention(runtime.pipeline)
     says = f"{retained.epochs:,} WALs, {retained.bytes / 1e6:,.1f} MB, have stayed after cleanup; kept {retention}"
     yield _fine("wal", runtime.pipeline, says)
-    if due := runtime.ledger.due_wals(runtime.pipeline):
+    if due := runtime.ledger.expiring_wals(runtime.pipeline):
         size = sum(wal.bytes for wal in due) / 1e6
         says = f"{len(due):,} of them, {size:,.1f} MB, are due"
         yield Finding("wal", runtime.pipeline, Severity.WARNING, says, suggestions.recover(runtime.pipeline))

@@ -60,7 +60,7 @@ def resolve_as_asked(runtime: Runtime, epoch_id: int, sink_name: str, word_id: i
     raises."""
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     participant = runtime.ledger.participants(runtime.pipeline, epoch_id).get(sink_name)
-    last_word = runtime.ledger.last_word(epoch, sink_name)
+    last_word = runtime.ledger.last_note(epoch, sink_name)
     if last_word is not None and last_word.id != word_id:
         last_word = None
     if last_word is not None and last_word.age > VALID:

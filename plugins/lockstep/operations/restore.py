@@ -64,7 +64,7 @@ def plan(runtime: Runtime, current: Epoch, restored: Epoch) -> Restorable:
                 require_replaceable(runtime, sink, current)
         except LockstepError as error:
             refusals[name] = str(error)
-    retained = runtime.ledger.kept_wal(restored.pipeline, restored.id)
+    retained = runtime.ledger.retained_wal(restored.pipeline, restored.id)
     since = retained.retained_at if retained and retained.expired_at is None else None
     return Restorable(
         restored.id,

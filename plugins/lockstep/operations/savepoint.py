@@ -13,7 +13,7 @@ from lockstep.features.keyed_state import hands_on_state
 from lockstep.protocol.identity import register_pipeline
 from lockstep.protocol.runtime import Runtime
 from lockstep.states import DECIDED, EpochState
-from lockstep.wal.savepoint import Savepoint, read_savepoint, restore_state_files, write_savepoint
+from lockstep.wal.savepoint import Savepoint, import_savepoint, read_savepoint, restore_state_files, write_savepoint
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ def start(runtime: Runtime, source: str) -> Savepoint:
     register_pipeline(runtime)
     if not runtime.ledger.require_unstarted(defined.name, savepoint.hash):
         return savepoint
-    bring_in(savepoint, source, runtime.states())
+    import_savepoint(savepoint, source, runtime.states())
     runtime.ledger.start_from(defined.name, savepoint.to_json(), savepoint.hash)
     _log.info("pipeline %s begins where %s epoch %s ended", defined.name, savepoint.pipeline, savepoint.epoch)
     return savepoint
@@ -180,7 +180,7 @@ def _refuse(savepoint: Savepoint, source: str, why: str) -> NoReturn:
 def _find_following(runtime: Runtime, epoch: Epoch) -> list[Epoch]:
     """Epochs to restate, in order; with state only the first, which takes the others along."""
     if hands_on_state(runtime):
-        following = [successor for successor in runtime.ledger.standing_from(epoch) if successor.id > epoch.id][:1]
+        following = [successor for successor in runtime.ledger.sequence_from(epoch) if successor.id > epoch.id][:1]
     else:
         following = [find_current(runtime, successor) for successor in _originals_after(runtime, epoch)]
     if not following:

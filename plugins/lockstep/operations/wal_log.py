@@ -92,7 +92,7 @@ def _open(runtime: Runtime, epoch: Epoch, output: str) -> SealedWal:
     _require_some(epoch)
     if epoch.state in (EpochState.STAGED, EpochState.COMMITTED, EpochState.PUBLISHED, EpochState.PLANNED):
         return _opened_in_time(runtime, epoch)
-    retained = runtime.ledger.kept_wal(epoch.pipeline, epoch.id)
+    retained = runtime.ledger.retained_wal(epoch.pipeline, epoch.id)
     if retained is not None and retained.expired_at is None:
         return _opened_in_time(runtime, epoch)
     manifest = read_manifest(runtime, epoch)

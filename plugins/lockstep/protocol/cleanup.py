@@ -71,7 +71,7 @@ def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
         feature.archived(runtime, epoch)
     keep = first_answer(feature.wal_to_keep(runtime, epoch) for feature in runtime.features)
     reach(CrashPoint.CLEANUP_BEFORE_CHOICE)
-    chosen = runtime.ledger.choose_wal(epoch, role, keep)  # of two cleanups the first one's choice counts
+    chosen = runtime.ledger.decide_retention(epoch, role, keep)  # of two cleanups the first one's choice counts
     reach(CrashPoint.CLEANUP_AFTER_CHOICE)
     if chosen is None:
         return runtime.ledger.epoch(epoch.pipeline, epoch.id)

@@ -17,7 +17,7 @@ from lockstep.states import DECIDED
 from lockstep.wal.file_digests import EarlyDigests
 from lockstep.wal.manifest import Manifest, SourceCount
 from lockstep.wal.request import REQUEST, StageRequest, StageResult, read_result
-from lockstep.wal.sealing import task_seals
+from lockstep.wal.sealing import NO_DIGESTS, task_seals
 
 #: Runs the Spark job for the request at this URI and returns when it has ended. Raises when it failed.
 Launch = Callable[[str], None]
@@ -145,7 +145,7 @@ def seal_written(
         balances=result.balances,
         early=early,
         homes={output: table.home for output, table in request.homes.items()},
-        known=result.files if result.files is not None else NOTHING_KNOWN,
+        digests=result.files if result.files is not None else NO_DIGESTS,
         quarantined=_quarantined(epoch, result),
     )
     return WrittenWal(folder, manifest, result.code_version)

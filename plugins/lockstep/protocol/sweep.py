@@ -229,7 +229,7 @@ def _is_kept(runtime: Runtime, epoch: Epoch, folder: str) -> bool:
     """Return True if the ledger retains the WAL. Read after the epoch: cleanup's choice is stored with the epoch."""
     if epoch.state in (EpochState.VOID, *UNDECIDED):
         return False
-    retained = runtime.ledger.kept_wal(epoch.pipeline, epoch.id)
+    retained = runtime.ledger.retained_wal(epoch.pipeline, epoch.id)
     return retained is not None and retained.wal == folder
 
 

@@ -22,7 +22,7 @@ from lockstep.wal.manifest import OutputManifest, WalFile
 from lockstep.wal.parquet import ParquetWriter
 from lockstep.wal.reading import OutputBatches
 from lockstep.wal.storages import storage_at
-from lockstep.wal.table_staging import HomeStaging, TableStaging
+from lockstep.wal.table_staging import TableStaging, TableStagingFolders
 
 OUTPUT = "rows"
 SCHEMA = pa.schema(
@@ -100,7 +100,7 @@ def staged_below_table(
 ) -> OutputBatches:
     """Write the rows to files where the staging job would have put them, unless they exist, and return them."""
     storage, token = storage_at(staging.table), int(sink_epoch.manifest_hash[:12], 16)
-    folder = f"{HomeStaging(storage, deployment, pipeline).folder(sink_epoch.id, token)}/{batches.output}"
+    folder = f"{TableStagingFolders(storage, deployment, pipeline).folder(sink_epoch.id, token)}/{batches.output}"
     with suppress(FileExistsError):
         storage.make_folder(folder)
     half, files, facts = -(-batches.table.num_rows // _FILES), [], {}

@@ -232,10 +232,10 @@ def _refuse_restoring(status: EpochStatus, report: Report) -> str | None:
         return "later epochs of a cursor start where it ended, so it can't be shown again"
     if epoch.state is not EpochState.REPLACED:
         return f"it is {epoch.state}: only a replaced epoch can be restored"
-    wal = report.kept_wal(epoch.pipeline, epoch.id)
+    wal = report.retained_wal(epoch.pipeline, epoch.id)
     if wal is None or wal.expired_at is not None:
         return "its WAL isn't retained, so its rows are gone: `Pipeline(keep_wal=…)` sets how long WALs stay"
-    current = current_life(report, epoch)
+    current = current_generation(report, epoch)
     if current.state is not EpochState.CLEANED:
         return f"epoch {current.id} is {current.state}: only an epoch that is published and cleaned up can be replaced"
     rival = report.pending_replacement(current)
@@ -251,8 +251,8 @@ def _refuse_restoring(status: EpochStatus, report: Report) -> str | None:
 
 def _effects_of_restoring(status: EpochStatus, report: Report) -> list[str]:
     """The effects as in `lockstep restore --plan`, without files and sinks, which the run checks."""
-    epoch, current = status.epoch, current_life(report, status.epoch)
-    wal = report.kept_wal(epoch.pipeline, epoch.id)
+    epoch, current = status.epoch, current_generation(report, status.epoch)
+    wal = report.retained_wal(epoch.pipeline, epoch.id)
     since = f", kept since {wal.retained_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if wal else ""
     columns = other_columns(epoch, current)
     effects = [

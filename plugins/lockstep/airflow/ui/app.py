@@ -382,7 +382,7 @@ def _question_of_resolving(
     """The question, numbered by the last history entry about the sink: an entry by another user makes it a new
     question."""
     question = _question(user, f"resolve {sink}", status)
-    last = report.last_word(status.epoch, sink)
+    last = report.last_note(status.epoch, sink)
     return replace(question, dag_id=dag_id or "", number=last.id if last else 0)
 
 

@@ -17,7 +17,7 @@ from lockstep.connections.names import absolute
 from lockstep.epoch import Json
 from lockstep.errors import OutcomeUnknown, SinkUnavailable, TargetChanged
 from lockstep.sinks.committers.external import ExternalCommitter
-from lockstep.sinks.durable_file import Damaged, create_whole, from_checked, sync_folder, to_checked
+from lockstep.sinks.durable_file import Damaged, create_atomically, from_checked, sync_folder, to_checked
 from lockstep.sinks.values import Marker, SinkEpoch
 from lockstep.sinks.write_ahead import Session
 
@@ -46,7 +46,7 @@ class FileCommitter(ExternalCommitter):
             self._drafts.mkdir(parents=True, exist_ok=True)
             if not self._id.exists():
                 with suppress(FileNotFoundError):  # another process was first and removed the draft
-                    create_whole(self._id, to_checked({"id": str(uuid.uuid4())}), self._drafts)
+                    create_atomically(self._id, to_checked({"id": str(uuid.uuid4())}), self._drafts)
             for folder in {self._folder.parent, self._root, *(created.parent for created in missing)}:
                 sync_folder(folder)
             self._tidy()
@@ -116,7 +116,7 @@ class FileCommitter(ExternalCommitter):
         if epoch.span is not None:
             record["span"] = epoch.span
         with self._storage_errors(), suppress(FileNotFoundError):  # another process was first and removed the draft
-            return create_whole(path, to_checked(record), self._drafts)
+            return create_atomically(path, to_checked(record), self._drafts)
         return False
 
     # --- the record before the rows ---

@@ -21,7 +21,7 @@ from pyarrow import types
 
 from lockstep.definition.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
 from lockstep.errors import BadRecords
-from lockstep.sources._checked_schema import TEXT, CheckedSchema, decimal_of, plain_text
+from lockstep.sources._checked_schema import BAD, TEXT, WHY, CheckedSchema, decimal_of, plain_text
 from lockstep.sources.files.line_pieces import header_names
 from lockstep.sources.records import FILE_OF_BAD, Reading, SourceRecords
 

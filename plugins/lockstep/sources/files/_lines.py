@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lockstep.definition.ddl import quote_name
 from lockstep.errors import InvalidPipeline
-from lockstep.sources._checked_schema import loses_json
+from lockstep.sources._checked_schema import BAD, WHY, loses_json
 from lockstep.sources.files.frozen import FileRange
 from lockstep.sources.files.line_pieces import FILE as FILE_OF_LINE
 from lockstep.sources.files.line_pieces import VALUE, Header, reader_of, tasks_of

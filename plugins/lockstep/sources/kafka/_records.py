@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep.connections.kafka.cluster import Cluster
 from lockstep.connections.kafka.consumers import committed_records
-from lockstep.sources._strict import BAD, WHY
+from lockstep.sources._checked_schema import BAD, WHY
 from lockstep.sources.kafka._decoding import Decoding
 from lockstep.sources.kafka._ranges import TopicRange
 from lockstep.sources.records import FILE, SourceRecords

@@ -16,8 +16,7 @@ import pymysql
 
 from lockstep.connections.mariadb.connection import dial
 from lockstep.connections.mariadb.dsn import dataset_of, scrub_login
-from lockstep.connections.mariadb.errors import OF_ROWS, SERVERS, classify
-from lockstep.connections.mariadb.refusals import describe
+from lockstep.connections.mariadb.errors import OF_ROWS, SERVERS, classify, describe
 from lockstep.connections.names import Dataset
 from lockstep.errors import SOURCE_ERRORS, SourceRefused
 from lockstep.observability.redaction import HINT, rows_shown
