@@ -327,7 +327,7 @@ def test_sessions_that_make_no_sense_are_refused_before_anything_runs(subtests: 
         ({"gap": timedelta(0)}, "gap 0:00:00 must be above 0"),
         ({"gap": timedelta.max}, "gap, out_of_order and lateness can't be above 4000 years"),
         ({"lateness": -MINUTE}, "can't be below 0"),
-        ({"schema": "key STRING, absorbed BIGINT", "aggregates": {"absorbed": "count(*)"}}, "the windows' own"),
+        ({"schema": "key STRING, absorbed BIGINT", "aggregates": {"absorbed": "count(*)"}}, "reserved for windows"),
     ]
     for settings, found in cases:
         with subtests.test(settings=settings), pytest.raises(InvalidPipeline, match=found):

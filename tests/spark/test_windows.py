@@ -342,7 +342,7 @@ def test_windows_that_make_no_sense_are_refused_before_anything_runs(subtests: p
         ({"aggregates": {**AGGREGATES, "rows": "count(DISTINCT value)"}}, "must be one of count, sum"),
         ({"aggregates": {**AGGREGATES, "total": "sum(*)"}}, r"only count takes \*"),
         ({"schema": SCHEMA.replace("mean DOUBLE", "mean INT")}, r"mean is a avg: declare it DECIMAL\(p,s\) or DOUBLE"),
-        ({"schema": "key STRING, due BIGINT", "aggregates": {"due": "count(*)"}}, "the windows' own"),
+        ({"schema": "key STRING, due BIGINT", "aggregates": {"due": "count(*)"}}, "reserved for windows"),
         ({"schema": "key"}, "'key' is no column .* write name TYPE"),
     ]
     for settings, told in cases:
