@@ -41,6 +41,7 @@ from lockstep.epoch import KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.launchers import JobLauncher
 from lockstep.pipeline import Pipeline
+from lockstep.protocol.pack import MAX_EPOCHS
 
 RETRIES = 4
 FIRST_PAUSE = timedelta(seconds=5)
