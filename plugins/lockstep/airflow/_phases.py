@@ -273,7 +273,7 @@ def require_pack_size(pipeline: Pipeline, pack: int) -> None:
 
 def require_task_args(pipelines: Iterable[Pipeline], task_args: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise `InvalidPipeline` for an unknown phase, and for arguments that Lockstep sets itself."""
-    sinks = {sink.name for one in pipelines for sink in one.sinks}
+    sinks = {sink.name for pipeline in pipelines for sink in pipeline.sinks}
     for place, arguments in task_args.items():
         phase, _, sink = place.partition(".")
         if phase not in _DOCS or (sink and (phase not in _SINK_PHASES or sink not in sinks)):

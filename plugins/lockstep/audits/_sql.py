@@ -73,17 +73,17 @@ def differing(actual: Text, expected: Text, key: Sequence[str], within: float) -
     """SQL that selects the groups where the two values differ by more than the share `within` of the second, or that
     only one side has. NaN and infinity never match: no share of them exists, and a comparison with NaN would always
     pass."""
-    names = [identifier(one) for one in key]
+    names = [identifier(column) for column in key]
     return compose(
         "SELECT {both}found.{value} AS found, expected.{value} AS expected FROM ({found}) AS found "
         "FULL JOIN ({wanted}) AS expected ON {same} WHERE found.{here} IS NULL OR expected.{here} IS NULL "
         "OR (found.{value} IS DISTINCT FROM expected.{value} "
         "AND (NOT isfinite(CAST(found.{value} AS DOUBLE)) OR NOT isfinite(CAST(expected.{value} AS DOUBLE)) "
         "OR coalesce(abs(found.{value} - expected.{value}) > {within} * abs(expected.{value}), true)))",
-        both=Text("".join(f"coalesce(found.{one}, expected.{one}) AS {one}, " for one in names)),
+        both=Text("".join(f"coalesce(found.{column}, expected.{column}) AS {column}, " for column in names)),
         found=actual,
         wanted=expected,
-        same=Text(" AND ".join(f"found.{one} IS NOT DISTINCT FROM expected.{one}" for one in names) or "true"),
+        same=Text(" AND ".join(f"found.{column} IS NOT DISTINCT FROM expected.{column}" for column in names) or "true"),
         within=Text(literal(float(within))),
         value=VALUE,
         here=HERE,

@@ -304,7 +304,7 @@ class Conserved(Audit):
 
 
 _KINDS: dict[str, type[Audit]] = {
-    one.kind: one for one in (Query, Matches, Function, RowCount, Volume, Steady, Conserved)
+    audit_class.kind: audit_class for audit_class in (Query, Matches, Function, RowCount, Volume, Steady, Conserved)
 }
 
 

@@ -341,7 +341,7 @@ class _Database:
 
     def __init__(self, context: AuditContext, wal: SealedWal, audits: Sequence[Audit]) -> None:
         self._parameters, self._wal, self._audits = context.parameters, wal, audits
-        self._held = ExitStack()
+        self._stack = ExitStack()
         self._read: dict[str, int] = {}  # how many columns of each output
         self._link: DuckDBPyConnection | None = None
 
@@ -389,13 +389,13 @@ class _Database:
         return number
 
     def close(self) -> None:
-        self._held.close()
+        self._stack.close()
 
     @contextmanager
     def _asking(self, audit: Audit) -> Iterator[DuckDBPyConnection]:
         """Connected, with the audit's outputs at hand; what is wrong with the question is `AuditFailed`."""
         if self._link is None:
-            self._link = self._held.enter_context(engine())
+            self._link = self._stack.enter_context(engine())
         import duckdb
 
         try:
@@ -501,22 +501,22 @@ def for_spark(audits: Sequence[Audit], wal: SealedWal) -> dict[str, list[Query]]
     return queries
 
 
-def is_alike(asked: Rule | Key | Newest, schema: pa.Schema) -> bool:
+def is_alike(test: Rule | Key | Newest, schema: pa.Schema) -> bool:
     """True if Spark and DuckDB agree on the result for columns of these types."""
     if len({name.casefold() for name in schema.names}) < len(schema.names):
         return False
     types = {field.name.casefold(): field.type for field in schema}
-    match asked:
+    match test:
         case Key():
-            kinds = [types.get(name.casefold()) for name in asked.columns]
+            kinds = [types.get(name.casefold()) for name in test.columns]
             return all(item is not None and not pa.types.is_nested(item) for item in kinds)
         case Newest():
-            kind = types.get(asked.column.casefold())
+            kind = types.get(test.column.casefold())
             return kind is not None and (pa.types.is_timestamp(kind) or pa.types.is_date(kind))
         case Rule(offence="where"):
             return False
-    kind = types.get((asked.column or "").casefold())
-    values = [*asked.values, *(bound for bound in (asked.at_least, asked.at_most) if bound is not None)]
+    kind = types.get((test.column or "").casefold())
+    values = [*test.values, *(bound for bound in (test.at_least, test.at_most) if bound is not None)]
     return kind is not None and len({*map(type, values)}) <= 1 and all(_compares_alike(kind, item) for item in values)
 
 

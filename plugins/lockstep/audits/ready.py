@@ -331,7 +331,7 @@ def _query(
     columns: Sequence[str],
     query: str,
     blocking: bool,
-    asked: Asked | None = None,
+    test: Asked | None = None,
     quarantine: bool = False,
 ) -> Audit:
     return Query(
@@ -341,7 +341,7 @@ def _query(
         quarantine=quarantine,
         query=query,
         columns=tuple(dict.fromkeys(columns)),
-        asked=asked,
+        asked=test,
     )
 
 

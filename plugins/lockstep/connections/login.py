@@ -36,17 +36,17 @@ class Login(str):
     """
 
     _ask: Callable[[], Known]
-    _known: Known
+    _current: Known
     _until: float
     _lock: threading.Lock
-    _given: deque[str]
+    _issued: deque[str]
 
     def __new__(cls, current: Known, ask: Callable[[], Known]) -> Login:
         """`ask` raises a `LockstepError` that holds no secret."""
         login = super().__new__(cls, current.dsn)
         login._ask = ask
         login._lock = threading.Lock()
-        login._given = deque(maxlen=_REMEMBERED)
+        login._issued = deque(maxlen=_REMEMBERED)
         login._keep(current)
         return login
 
@@ -60,14 +60,14 @@ class Login(str):
         """The DSN to connect with, and whether it was asked for just now."""
         with self._lock:
             fresh = time.monotonic() >= self._until and self._renew()
-            return self._known.dsn, fresh
+            return self._current.dsn, fresh
 
     def again(self, refused: str) -> str | None:
         """A DSN other than `refused` for the same place; None if there is none."""
         with self._lock:
-            if self._known.dsn == refused:  # no other thread has asked meanwhile
+            if self._current.dsn == refused:  # no other thread has asked meanwhile
                 self._renew()
-            return self._known.dsn if self._known.dsn != refused else None
+            return self._current.dsn if self._current.dsn != refused else None
 
     def _renew(self) -> bool:
         """Look the connection up again. False if that fails, or if it leads to another place: work that began at one
@@ -78,16 +78,16 @@ class Login(str):
             detail = error if isinstance(error, LockstepError) else type(error).__name__
             _log.warning("a login can't be asked for again: %s", detail)
             return False
-        if current.place != self._known.place:
+        if current.place != self._current.place:
             _log.warning("a connection leads elsewhere by now: whoever is tried again goes there")
             return False
         self._keep(current)
         return True
 
     def _keep(self, current: Known) -> None:
-        self._known = current
+        self._current = current
         self._until = float("inf") if current.life is None else time.monotonic() + current.life
-        self._given.append(current.dsn)
+        self._issued.append(current.dsn)
 
 
 def entered(dsn: str, connect: Callable[[str], T], is_refused: Callable[[Exception], bool]) -> T:
@@ -108,4 +108,4 @@ def entered(dsn: str, connect: Callable[[str], T], is_refused: Callable[[Excepti
 
 def given(dsn: str) -> Iterable[str]:
     """Every DSN that a message may quote."""
-    return (dsn, *dsn._given) if isinstance(dsn, Login) else (dsn,)
+    return (dsn, *dsn._issued) if isinstance(dsn, Login) else (dsn,)

@@ -39,16 +39,16 @@ class Bounded(Generic[T]):
     seconds: float
     _lock: Lock = field(default_factory=Lock, repr=False)
     _answer: Future[T] = field(default_factory=Future, repr=False)
-    _asked: float = 0.0  #: by the monotonic clock; 0: never
+    _asked_at: float = 0.0  #: by the monotonic clock; 0: never
 
     def ask(self) -> T:
         """The answer, at most `seconds` old; a later one is discarded. Raises `TimeoutError`, and what the function
         raises."""
         with self._lock:
-            if not self._asked or self._answer.done():
-                self._answer, self._asked = Future(), time.monotonic()
+            if not self._asked_at or self._answer.done():
+                self._answer, self._asked_at = Future(), time.monotonic()
                 Thread(target=self._work, args=(self._answer,), daemon=True, name="measure").start()
-            answer, remaining = self._answer, self._asked + self.seconds - time.monotonic()
+            answer, remaining = self._answer, self._asked_at + self.seconds - time.monotonic()
         return answer.result(max(remaining, 0))
 
     def _work(self, answer: Future[T]) -> None:

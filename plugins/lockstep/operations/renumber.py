@@ -99,7 +99,7 @@ def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False, lackin
         register_pipeline(runtime)
     lost = _require_said(runtime, lacking)
     renumbering = _look(runtime)
-    bare = [one for one in renumbering.shown if one.span is None]
+    bare = [item for item in renumbering.shown if item.span is None]
     if bare and not unprotected:
         raise IllegalTransition(
             f"{len(bare)} of the {len(renumbering.shown)} epochs that the ledger lacks carry no range (a cursor "
@@ -108,8 +108,8 @@ def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False, lackin
             "with their markers; or say --unprotected if that doesn't matter"
         )
     lacks = tuple(_as_they_are(runtime, lost))
-    words = {one["sink"]: LackingSink(**one) for one in said_to_lack(runtime.ledger, runtime.pipeline)} | {
-        one.sink: one for one in lacks
+    words = {item["sink"]: LackingSink(**item) for item in said_to_lack(runtime.ledger, runtime.pipeline)} | {
+        item.sink: item for item in lacks
     }
     renumbering = replace(renumbering, lacking=tuple(words.values()))
     runtime.ledger.renumber(runtime.pipeline, renumbering.epoch, renumbering.token, renumbering.to_json(), reason)

@@ -39,14 +39,15 @@ class Restorable:
 def find_restorable(runtime: Runtime, epoch: int, generation: int | None = None) -> tuple[Epoch, Epoch]:
     """The published epoch of the range of `epoch`, and the epoch whose rows are wanted: `epoch` itself, or the given
     generation of its range. Raises `UnknownEpoch`."""
-    given = runtime.ledger.epoch(runtime.pipeline, epoch)
+    named_epoch = runtime.ledger.epoch(runtime.pipeline, epoch)
     if generation is None:
-        return find_current(runtime, given), given
-    generations = {_number(one): one for one in runtime.ledger.generations(given) if one.state is not EpochState.VOID}
+        return find_current(runtime, named_epoch), named_epoch
+    members = [member for member in runtime.ledger.generations(named_epoch) if member.state is not EpochState.VOID]
+    generations = {_number(member): member for member in members}
     if generation not in generations:
-        has = ", ".join(f"{number} (epoch {one.id})" for number, one in sorted(generations.items()))
-        raise UnknownEpoch(f"the range of {given} has no generation {generation}, it has {has or 'none'}")
-    return find_current(runtime, given), generations[generation]
+        has = ", ".join(f"{number} (epoch {member.id})" for number, member in sorted(generations.items()))
+        raise UnknownEpoch(f"the range of {named_epoch} has no generation {generation}, it has {has or 'none'}")
+    return find_current(runtime, named_epoch), generations[generation]
 
 
 def plan(runtime: Runtime, current: Epoch, restored: Epoch) -> Restorable:

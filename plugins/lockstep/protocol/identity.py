@@ -28,10 +28,10 @@ class _Places:
     reads: frozenset[str] | None
     writes: frozenset[str]
 
-    def shares_source(self, other: _Places) -> bool:
-        if self.reads is None or other.reads is None:
-            return bool(self.sources & other.sources)
-        return bool(self.reads & other.reads)
+    def shares_source(self, places: _Places) -> bool:
+        if self.reads is None or places.reads is None:
+            return bool(self.sources & places.sources)
+        return bool(self.reads & places.reads)
 
     @property
     def read(self) -> str:

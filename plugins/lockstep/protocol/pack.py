@@ -163,7 +163,7 @@ class _Pack:
         self._ended = threading.Event()  #: no more epochs are begun
         self._broken = threading.Event()  #: begun epochs won't be finished
         self._ready: SimpleQueue[Member | BaseException | None] = SimpleQueue()
-        self._begun: list[Member] = []
+        self._members: list[Member] = []
         self._settled = 0  #: how many epochs of a cursor have been handed on
 
     def move(self) -> list[Member]:
@@ -181,14 +181,14 @@ class _Pack:
                 raise
         for worker in workers:
             worker.join()
-        return self._begun
+        return self._members
 
     def _give_up(self, workers: int) -> None:
         """Let the workers end, and release every lease, so that other processes may take the epochs over."""
         self._ended.set()
         self._broken.set()
         self._room.release(workers)
-        for member in list(self._begun):
+        for member in list(self._members):
             member._lease.close()
 
     # --- worker threads: begin and stage ---
@@ -217,7 +217,7 @@ class _Pack:
                 return None
             member = Member(run)
             if not self._in_order:
-                self._begun.append(member)
+                self._members.append(member)
             elif not self._begin_in_order(runtime, member):
                 self._room.release()
                 return None
@@ -231,11 +231,11 @@ class _Pack:
         if member.epoch is None and member.error is None:
             self._ended.set()
             return False
-        self._begun.append(member)
+        self._members.append(member)
         return True
 
     def _begin(self, runtime: Runtime, member: Member) -> None:
-        member.epoch = begin_unless_idle(runtime, member.run, member.run.interval, idle=bool(self._begun))
+        member.epoch = begin_unless_idle(runtime, member.run, member.run.interval, idle=bool(self._members))
         if member.epoch is None:
             return
         member.already = member.epoch.state in SHOWN
@@ -280,8 +280,8 @@ class _Pack:
     def _due(self, waiting: list[Member]) -> list[Member]:
         """Remove from `waiting` the members that may go on now, and return them."""
         due = [] if self._in_order else list(waiting)
-        while self._in_order and self._settled < len(self._begun) and self._begun[self._settled] in waiting:
-            due.append(self._begun[self._settled])
+        while self._in_order and self._settled < len(self._members) and self._members[self._settled] in waiting:
+            due.append(self._members[self._settled])
             self._settled += 1
         for member in due:
             waiting.remove(member)

@@ -63,34 +63,36 @@ class DeletionGuard:
     """
 
     def __init__(self, runtime: Runtime) -> None:
-        self._runtime, self._given = runtime, set[int]()
+        self._runtime, self._allowed = runtime, set[int]()
         self._silent: list[tuple[Json, LockstepError]] = []
-        self._held: dict[int, str] = {}
+        self._reasons: dict[int, str] = {}
 
     def given_for(self, epoch: Epoch) -> bool:
         """Return False if the epoch is held back. Raises `LedgerConflict` if a sink shows what this ledger hasn't
         decided: a later state of the ledger, since lost, has, and other sinks may still publish from what is left of
         it. Tokens that a person has checked since (`renumber`) are known."""
-        if epoch.state in DECIDED or epoch.id in self._given:
+        if epoch.state in DECIDED or epoch.id in self._allowed:
             return True
-        if epoch.id in self._held:
+        if epoch.id in self._reasons:
             return False
         silent = [name for name, spec in epoch.plan.sinks.items() if not self._shows_nothing(epoch, name, spec)]
         if missed := [name for name in silent if self._is_missed(epoch, epoch.plan.sinks[name])]:
-            self._held[epoch.id] = missed[0]
+            self._reasons[epoch.id] = missed[0]
             return False
         if silent:
             _log.warning("%s: %s can't be asked whether it is shown there; it is rolled back", epoch, ", ".join(silent))
-        self._given.add(epoch.id)
+        self._allowed.add(epoch.id)
         return True
 
     def require_all(self) -> None:
         """Raise `SinkUnavailable` if an epoch was held back."""
-        if not self._held:
+        if not self._reasons:
             return
-        [(first, sink), *more_epochs] = sorted(self._held.items())
-        epochs = f"epoch{'s' if more_epochs else ''} {', '.join(str(epoch) for epoch in sorted(self._held)[:_NAMED])}"
-        more = f" and {len(self._held) - _NAMED} more" if len(self._held) > _NAMED else ""
+        [(first, sink), *more_epochs] = sorted(self._reasons.items())
+        epochs = (
+            f"epoch{'s' if more_epochs else ''} {', '.join(map(str, sorted(self._reasons)[:_NAMED]))}"
+        )
+        more = f" and {len(self._reasons) - _NAMED} more" if len(self._reasons) > _NAMED else ""
         why = next((str(error) for spec, error in self._silent if spec["arguments"].get("name") == sink), "")
         raise SinkUnavailable(
             f"{epochs}{more}: nothing is rolled back or deleted while sink {sink} can't be asked whether it shows that "

@@ -104,7 +104,7 @@ class _Guard(  # grpc has no types
         self._uploaded = 0
         self._lock = threading.Condition()
         self._sending = 0
-        self._left = False
+        self._ended = False
 
     def checkpoints(self) -> set[str]:
         """Ids of checkpoints that weren't released."""
@@ -114,12 +114,12 @@ class _Guard(  # grpc has no types
     def leave(self) -> None:
         """Send nothing from now on: gRPC crashes the process if a call begins on a closed channel."""
         with self._lock:
-            self._left = True
+            self._ended = True
             self._lock.wait_for(lambda: self._sending == 0, _SECONDS)
 
     def _send(self, continuation: Callable[..., Any], details: Any, request: Any) -> Any:
         with self._lock:
-            if self._left:
+            if self._ended:
                 raise RuntimeError("the shared session was left")
             self._sending += 1
         try:

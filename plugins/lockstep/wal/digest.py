@@ -466,10 +466,10 @@ class RowDigest:
             lanes = row.fold([part.column(index) for index in range(part.num_columns)], part.num_rows)
             self._add((int(lanes[0].sum()), int(lanes[1].sum())), part.num_rows)
 
-    def merge(self, other: RowDigest) -> None:
+    def merge(self, digest: RowDigest) -> None:
         """Add the rows of `other`. Raises ValueError if its columns differ by name or class."""
-        self._row_of(other._schema)
-        self._add(other._sums, other.rows)
+        self._row_of(digest._schema)
+        self._add(digest._sums, digest.rows)
 
     def hexdigest(self) -> str:
         """32 lower-case hexadecimal digits; all 0 without rows."""

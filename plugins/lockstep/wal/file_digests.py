@@ -97,11 +97,11 @@ class EarlyDigests:
     """Digests computed so far, by path."""
 
     def __init__(self) -> None:
-        self._begun: dict[str, Future[tuple[str, DigestedFile]]] = {}
+        self._running: dict[str, Future[tuple[str, DigestedFile]]] = {}
 
     def find(self, path: str, content: Fingerprint) -> DigestedFile | None:
         """The digest of the file at `path` if it is of these bytes; waits for a digest in progress."""
-        future = self._begun.get(path)
+        future = self._running.get(path)
         if future is None or future.exception() is not None:
             return None
         sha256, digested = future.result()
@@ -110,7 +110,7 @@ class EarlyDigests:
     def digest(self, storage: Storage, path: str) -> None:
         """Digest the file now. Errors are left to the seal."""
         future: Future[tuple[str, DigestedFile]] = Future()
-        self._begun[path] = future
+        self._running[path] = future
         try:
             content = fingerprint(storage, path)
             future.set_result((content.sha256, digest_file(storage, path, content)))
@@ -119,7 +119,7 @@ class EarlyDigests:
             future.set_exception(error)
 
     def contains(self, path: str) -> bool:
-        return path in self._begun
+        return path in self._running
 
 
 @contextmanager

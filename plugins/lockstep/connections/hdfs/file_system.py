@@ -296,7 +296,7 @@ class _Clients:
 
     def __init__(self) -> None:
         self._user: int | None = None  #: the process whose threads serve them
-        self._made: dict[tuple[str | None, ...], Client] = {}
+        self._by_key: dict[tuple[str | None, ...], Client] = {}
 
     def __reduce__(self) -> tuple[type[_Clients], tuple[()]]:
         return _Clients, ()  # what reaches Spark's executors by value has used nothing there
@@ -312,9 +312,9 @@ class _Clients:
                 "use HDFS in the children only"
             )
         key = (namenode, *map(os.environ.get, _WHO))
-        client = self._made.get(key)
+        client = self._by_key.get(key)
         if client is None:
-            client = self._made[key] = _new_client(namenode)
+            client = self._by_key[key] = _new_client(namenode)
         return client
 
 

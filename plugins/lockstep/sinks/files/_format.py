@@ -61,7 +61,7 @@ class RowGroups:
     def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int, size: int) -> None:
         self._batches, self._schema = iter(batches), schema
         self._rows, self._size = min(ROWS_PER_GROUP, rows), max(1, size)
-        self._left: pa.RecordBatch | None = None
+        self._rest: pa.RecordBatch | None = None
 
     def take(self, most: int) -> pa.Table | None:
         """The next rows, at most `most`; None at the end."""
@@ -69,13 +69,13 @@ class RowGroups:
         rows, size = min(self._rows, most), self._size
         while rows and size > 0 and (batch := self._next()) is not None:
             part = _within(batch.slice(0, rows), size)
-            self._left = batch.slice(part.num_rows)
+            self._rest = batch.slice(part.num_rows)
             parts.append(part)
             rows, size = rows - part.num_rows, size - part.nbytes
         return _table(parts, self._schema) if parts else None
 
     def _next(self) -> pa.RecordBatch | None:
-        batch, self._left = self._left, None
+        batch, self._rest = self._rest, None
         while batch is None or not batch.num_rows:
             if (batch := next(self._batches, None)) is None:
                 return None
