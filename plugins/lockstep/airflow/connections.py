@@ -178,8 +178,8 @@ def login(conn_id: str) -> str:
         return _resolve(connection(conn_id))  # not cached: Airflow asks the secrets backend each time
 
     conn = connection(conn_id)
-    known = _resolve(conn)
-    return Login(known, ask) if known.life is not None or _plain_type(conn) in _ROTATED else known.dsn
+    resolved = _resolve(conn)
+    return Login(resolved, ask) if resolved.life is not None or _plain_type(conn) in _ROTATED else resolved.dsn
 
 
 def _resolve(conn: Connection) -> Known:

@@ -189,9 +189,9 @@ class Query(Audit):
 
     @classmethod
     def _of(cls, spec: dict[str, Json]) -> Self:
-        columns, asked = spec.pop("columns"), spec.pop("asked", None)
+        columns, test = spec.pop("columns"), spec.pop("asked", None)
         read = tuple(columns) if columns is not None else None
-        return cls(columns=read, asked=asked_from_json(asked) if asked else None, **spec)
+        return cls(columns=read, asked=asked_from_json(test) if test else None, **spec)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -241,7 +241,7 @@ def sql(
 
 def function(
     output: str,
-    asked: str | Callable[[Any], Any],
+    check: str | Callable[[Any], Any],
     *,
     over: str = Over.ARROW,
     name: str | None = None,
@@ -256,7 +256,7 @@ def function(
     freezes its version.
     """
     try:
-        reference = asked if isinstance(asked, str) else reference_to(asked)
+        reference = check if isinstance(check, str) else reference_to(check)
     except InvalidPipeline as error:
         raise InvalidPipeline(f"function({output!r}, …): {error}") from error
     remember_source(reference)

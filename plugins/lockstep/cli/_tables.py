@@ -84,9 +84,9 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
 def _show_notes(pipeline: PipelineStatus) -> None:
     if pipeline.forgotten:
         _say(f"[bold]forgotten[/] {escape(pipeline.forgotten)}")
-    if kept := pipeline.kept:
-        since = f"{kept.oldest:%Y-%m-%d %H:%M}"
-        _say(f"kept after cleanup: {kept.epochs:,} WALs, {kept.bytes / 1e6:,.1f} MB, since {since}")
+    if retained := pipeline.kept:
+        since = f"{retained.oldest:%Y-%m-%d %H:%M}"
+        _say(f"kept after cleanup: {retained.epochs:,} WALs, {retained.bytes / 1e6:,.1f} MB, since {since}")
     if unproven := pipeline.unproven:
         why = escape(f"{unproven.why}; {suggestions.verify(pipeline.name, unproven.epoch)} compares it")
         _say(f"[bold red]unproven[/]: epoch {unproven.epoch} in {unproven.sink}: {why}")

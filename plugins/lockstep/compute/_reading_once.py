@@ -112,8 +112,8 @@ def _computed(frame: DataFrame, plan: Any) -> pa.Table:
 
     from lockstep.compute._local_plan import LocalRowsPlan
 
-    if "held" in vars(plan):
-        return cast(pa.Table, plan.held)
+    if "computed_rows" in vars(plan):
+        return cast(pa.Table, plan.computed_rows)
     before: Any = dataframe.DataFrame(copy(plan), cast(Any, frame)._session)
     counted = ObservedFrame.of(before, rows="count(1)")
     table = _rows(counted.frame)
@@ -122,7 +122,7 @@ def _computed(frame: DataFrame, plan: Any) -> pa.Table:
         raise StageFailed(f"Spark counted {rows} rows that are looked up in the state and returned {len(table)}")
     local_plan = LocalRowsPlan(frame.sparkSession, table, counted.frame.schema)
     local_plan._root_plan_id = plan._plan_id  # columns of the frame refer to it
-    plan.plan, plan.held = local_plan.plan, table
+    plan.plan, plan.computed_rows = local_plan.plan, table
     return table
 
 

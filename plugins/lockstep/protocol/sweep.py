@@ -89,9 +89,7 @@ class DeletionGuard:
         if not self._reasons:
             return
         [(first, sink), *more_epochs] = sorted(self._reasons.items())
-        epochs = (
-            f"epoch{'s' if more_epochs else ''} {', '.join(map(str, sorted(self._reasons)[:_NAMED]))}"
-        )
+        epochs = f"epoch{'s' if more_epochs else ''} {', '.join(map(str, sorted(self._reasons)[:_NAMED]))}"
         more = f" and {len(self._reasons) - _NAMED} more" if len(self._reasons) > _NAMED else ""
         why = next((str(error) for spec, error in self._silent if spec["arguments"].get("name") == sink), "")
         raise SinkUnavailable(

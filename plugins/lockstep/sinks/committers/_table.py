@@ -30,7 +30,7 @@ class PostgresCommitter(ExternalCommitter):
         self._opened: Database | None = None
         self._table = sql.Identifier("public", "lockstep_sent")
         self._ranges = sql.Identifier("public", "lockstep_sent_range")
-        self._begun = sql.Identifier("public", "lockstep_begun")
+        self._begun_table = sql.Identifier("public", "lockstep_begun")
 
     def setting(self) -> str:
         return POSTGRES + self._connection
@@ -123,11 +123,11 @@ class PostgresCommitter(ExternalCommitter):
 
     def _whole(self, cursor: Cursor) -> sql.Composable:
         """Return a condition that is true if the record `s` was sent completely."""
-        if not self._has(cursor, self._begun):
+        if not self._has(cursor, self._begun_table):
             return sql.SQL("true")
         return sql.SQL(
             "NOT EXISTS (SELECT FROM {} b WHERE (b.job, b.operator, b.epoch) = (s.job, s.operator, s.epoch))"
-        ).format(self._begun)
+        ).format(self._begun_table)
 
     def _has(self, cursor: Cursor, table: sql.Identifier) -> bool:
         cursor.execute("SELECT to_regclass(%s) IS NOT NULL", (table.as_string(cursor),))
@@ -170,14 +170,14 @@ class PostgresCommitter(ExternalCommitter):
                     "CREATE TABLE IF NOT EXISTS {} (job text, operator text, epoch bigint, token bigint NOT NULL,"
                     " manifest text NOT NULL, begun_at timestamptz NOT NULL DEFAULT now(),"
                     " PRIMARY KEY (job, operator, epoch))"
-                ).format(self._begun)
+                ).format(self._begun_table)
             )
             self._require_permanent(cursor, "lockstep_begun")
 
     def begin(self, epoch: SinkEpoch) -> bool:
         """Insert the row; one process succeeds. Then check for the record, whose sender has deleted the row."""
         with self._database.transaction(f"recording that epoch {epoch.id} begins") as cursor:
-            if not self._insert(cursor, self._begun, epoch):
+            if not self._insert(cursor, self._begun_table, epoch):
                 return False
             if self._find(cursor, self._table, epoch.id):
                 self._delete_begun(cursor, epoch.id)
@@ -201,7 +201,7 @@ class PostgresCommitter(ExternalCommitter):
 
     def _lock_begun(self, cursor: Cursor, epoch: int) -> bool:
         """Lock the row; return True if the epoch has begun and isn't recorded, until the end of the transaction."""
-        return self._find(cursor, self._begun, epoch, lock=True) and not self._find(cursor, self._table, epoch)
+        return self._find(cursor, self._begun_table, epoch, lock=True) and not self._find(cursor, self._table, epoch)
 
     def _find(self, cursor: Cursor, table: sql.Identifier, epoch: int, *, lock: bool = False) -> bool:
         query = sql.SQL("SELECT FROM {} WHERE (job, operator, epoch) = (%s, %s, %s)").format(table)
@@ -210,19 +210,19 @@ class PostgresCommitter(ExternalCommitter):
 
     def _delete_begun(self, cursor: Cursor, epoch: int) -> None:
         cursor.execute(
-            sql.SQL("DELETE FROM {} WHERE (job, operator, epoch) = (%s, %s, %s)").format(self._begun),
+            sql.SQL("DELETE FROM {} WHERE (job, operator, epoch) = (%s, %s, %s)").format(self._begun_table),
             (self.job_id, self.operator_id, epoch),
         )
 
     def find_begun(self, epoch: int) -> Marker | None:
-        return next(iter(self._select(self._begun, "looking whether it has begun", "s.epoch = %s", epoch)), None)
+        return next(iter(self._select(self._begun_table, "looking whether it has begun", "s.epoch = %s", epoch)), None)
 
     def find_begun_span(self, span: str) -> Marker | None:
-        return next(iter(self._select(self._begun, "looking whether a range has begun", "r.span = %s", span)), None)
+        return next(iter(self._select(self._begun_table, "looking for a begun range", "r.span = %s", span)), None)
 
     def list_begun(self, *, newest: bool = False) -> list[Marker]:
         which = "true ORDER BY s.epoch DESC LIMIT 1" if newest else "true ORDER BY s.epoch"
-        return self._select(self._begun, "listing what has begun", which)
+        return self._select(self._begun_table, "listing what has begun", which)
 
     # --- one sender at a time ---
 

@@ -99,7 +99,7 @@ _COLUMNS = """
 
 _UNIQUE_KEYS = """
     SELECT s.index_name, MAX(s.column_name = %(epoch_column)s AND s.sub_part IS NULL),
-           MAX(c.column_name NOT IN %(given)s AND (c.extra LIKE '%%auto_increment%%'
+           MAX(c.column_name NOT IN %(columns)s AND (c.extra LIKE '%%auto_increment%%'
                OR c.column_default REGEXP '^(nextval|uuid|sys_guid|uuid_v[47])[(]'))
     FROM information_schema.statistics s JOIN information_schema.columns c
       ON (c.table_schema, c.table_name, c.column_name) = (s.table_schema, s.table_name, s.column_name)
@@ -517,12 +517,12 @@ class MariaDbDialect(Dialect):
         return f"{identifier(field.name)} {ddl}{' NOT NULL' if not_null else ''}"
 
     def unique_keys(
-        self, cursor: Cursor, relation: Relation, given: Sequence[str], epoch_column: str | None
+        self, cursor: Cursor, relation: Relation, columns: Sequence[str], epoch_column: str | None
     ) -> list[UniqueKey]:
         values = {
             "database": relation.schema,
             "table": relation.table,
-            "given": list(given),
+            "columns": list(columns),
             "epoch_column": epoch_column,
         }
         cursor.execute(_UNIQUE_KEYS, values)

@@ -435,10 +435,10 @@ class PostgresDialect(Dialect):
         cursor.execute("SELECT set_config('lock_timeout', %s, true)", (lock_timeout,))
 
     def unique_keys(
-        self, cursor: Cursor, relation: Relation, given: Sequence[str], epoch_column: str | None
+        self, cursor: Cursor, relation: Relation, columns: Sequence[str], epoch_column: str | None
     ) -> list[UniqueKey]:
         """Unique keys of the table and its partitions."""
-        values = {"given": list(given), "epoch_column": epoch_column, "numbering": statements.NUMBERING}
+        values = {"columns": list(columns), "epoch_column": epoch_column, "numbering": statements.NUMBERING}
         cursor.execute(statements.UNIQUE_KEYS, {**_named(relation), **values})
         return [UniqueKey(name, bool(by_epoch)) for name, by_epoch in cursor.fetchall()]
 

@@ -116,7 +116,7 @@ UNIQUE_KEYS = """
     LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     WHERE NOT EXISTS (SELECT FROM pg_inherits h WHERE h.inhrelid = i.indexrelid)
     GROUP BY i.indexrelid, i.indisexclusion
-    HAVING i.indisexclusion OR bool_or(a.attname <> ALL (%(given)s) AND (
+    HAVING i.indisexclusion OR bool_or(a.attname <> ALL (%(columns)s) AND (
         a.attidentity <> '' OR pg_get_expr(d.adbin, d.adrelid) ~ %(numbering)s)) IS NOT TRUE
     ORDER BY 1
 """
@@ -139,7 +139,7 @@ ACCEPTS_FITTING_ROWS = """
        AND NOT EXISTS (
            SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
            AND (a.attgenerated <> '' OR a.attidentity <> '' OR (a.attlen < 0 AND a.attstorage = 'p')
-                OR (a.attname <> ALL (%(given)s) AND (a.atthasdef OR a.attnotnull))))
+                OR (a.attname <> ALL (%(columns)s) AND (a.atthasdef OR a.attnotnull))))
        AND NOT EXISTS (
            SELECT FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam
            WHERE i.indrelid = c.oid AND (

@@ -396,9 +396,9 @@ class Dialect(ABC):
 
     @abstractmethod
     def unique_keys(
-        self, cursor: Cursor, relation: Relation, given: Sequence[str], epoch_column: str | None
+        self, cursor: Cursor, relation: Relation, columns: Sequence[str], epoch_column: str | None
     ) -> list[UniqueKey]:
-        """Constraints that may refuse a second row of the columns `given`, without those that the server numbers."""
+        """Constraints that may refuse a second row of `columns`, without those that the server numbers."""
 
     def has_triggers(self, cursor: Cursor, relation: Relation) -> bool:
         """True if the table has any, foreign keys included. Only asked where `loads_early`."""
