@@ -497,7 +497,7 @@ class PostgresDialect(Dialect):
         return CopyEncoding(self.database, doing, rejected, epoch_column, epoch, fields)
 
     def accepts_fitting_rows(self, cursor: Cursor, relation: Relation, names: Sequence[str]) -> bool:
-        return _is_true(cursor, statements.ACCEPTS_FITTING_ROWS, {**_named(relation), "given": list(names)})
+        return _is_true(cursor, statements.ACCEPTS_FITTING_ROWS, {**_named(relation), "columns": list(names)})
 
     def read_rows(
         self, relation: Relation, columns: Mapping[str, Any], epoch_column: str, epoch: int, schema: pa.Schema
