@@ -139,7 +139,7 @@ class Notebook:
             self.run(**arguments)
         shown = traceback.format_exception(raised.value)
         frames = traceback.extract_tb(raised.value.__traceback__)
-        assert [frame.name for frame in frames] == ["mistaken", "run", "act_plainly"]
+        assert [frame.name for frame in frames] == ["mistaken", "run", "wrapped"]
         assert "".join(shown).count("Traceback") == 1, "".join(shown)
         said = str(raised.value)
         assert "\n" not in said

@@ -186,7 +186,7 @@ def test_a_function_that_no_other_process_can_import_is_refused() -> None:
         (Sender().send, "no name at the top of a module"),
         (partial(send), "no name at the top of a module"),
         (nested(__qualname__="send", __module__=__name__), "test_append_behaviour:send is another function"),
-        (nested(__qualname__="send", __module__="__main__"), "a module that only this process has"),
+        (nested(__qualname__="send", __module__="__main__"), "the main program, which only this process has"),
     ]
     for function, told in cases:
         told = f"sink own: .* can't be imported by another process: .*{told}"
