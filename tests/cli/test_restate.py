@@ -260,7 +260,7 @@ def test_rows_come_back_and_the_same_command_again_finds_that_all_is_done(kept: 
     assert since.exit_code == 1
     assert "it was replaced since: give another reason" in since.stderr.replace("\n", " ")
     history = lockstep("status", "numbers", "--epoch", 3).output
-    assert "the rows of epoch 1 again: the label was wrong" in history.replace("\n", " ")
+    assert "restores the rows of epoch 1: the label was wrong" in history.replace("\n", " ")
 
 
 def test_what_can_not_be_meant_or_is_not_kept_any_more_is_refused(kept: World, lockstep: Lockstep) -> None:
