@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 
 from lockstep.connections.hdfs.address import HdfsAddress
-from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
+from lockstep.connections.hdfs.file_system import HdfsEntry, HdfsFileSystem
 from lockstep.errors import StageFailed
 from lockstep.sinks.files import files
 from lockstep.wal._storage import tree
@@ -47,7 +47,7 @@ class HdfsWorld(S3World):
         except OSError as error:
             raise StageFailed(f"the job has failed: {error}") from error
 
-    def _children(self, folder: str) -> list[Found]:
+    def _children(self, folder: str) -> list[HdfsEntry]:
         place = HdfsAddress.of(self.files_uri)
         return list(HdfsFileSystem.at(place).children(f"{place.path}{folder}"))
 

@@ -22,8 +22,8 @@ import pytest
 from psycopg2 import sql
 from psycopg2.extensions import parse_dsn
 
-from lockstep.connections.mariadb.connection import Database as MariaDb
-from lockstep.connections.postgres.connection import Database as Postgres
+from lockstep.connections.mariadb.connection import MariaDbDatabase as MariaDb
+from lockstep.connections.postgres.connection import PostgresDatabase as Postgres
 from lockstep.connections.postgres.connection import read_rows
 from lockstep.errors import SINK_ERRORS, LoginUnavailable, NotConfigured, SinkUnavailable
 from lockstep.ledger import Ledger, migrate
@@ -380,7 +380,7 @@ def test_keys_are_asked_for_where_a_connection_names_a_role_or_has_none(
     conn_type: str, login: str | None, extra: dict[str, str], asks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lockstep.airflow.connections import AirflowConnections
-    from lockstep.connections.object_store.client import Login as Keys
+    from lockstep.connections.object_store.client import S3Login as Keys
 
     monkeypatch.setitem(sys.modules, "airflow.providers.amazon.aws.hooks.base_aws", None)
     fields = {"conn_type": conn_type, "login": login, "password": "secret" if login else None, "extra": extra}

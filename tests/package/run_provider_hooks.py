@@ -30,7 +30,7 @@ from psycopg2.extensions import parse_dsn
 
 from lockstep.airflow.connections import AirflowConnections
 from lockstep.connections.mariadb.dsn import parse_dsn as parse_uri
-from lockstep.connections.object_store.client import Login as Keys
+from lockstep.connections.object_store.client import S3Login as Keys
 from lockstep.errors import LoginUnavailable
 from lockstep.launchers import Application, JobLauncher, JobState
 

@@ -129,9 +129,9 @@ def sweeper_takes_the_unvoted(patch: pytest.MonkeyPatch) -> None:
     """Whatever has no vote is rubbish to it, though its execution lives."""
     real = sweep.judge
 
-    def judge(epoch: Epoch, participant: Any, token: int, below: int = 0) -> sweep.Verdict:
+    def judge(epoch: Epoch, participant: Any, token: int, below: int = 0) -> sweep.DeletionVerdict:
         voted = participant is not None and participant.vote is not None and participant.vote.token == token
-        return real(epoch, participant, token, below) if voted else sweep.Verdict.ROLL_BACK
+        return real(epoch, participant, token, below) if voted else sweep.DeletionVerdict.ROLL_BACK
 
     patch.setattr(sweep, "judge", judge)
 

@@ -16,7 +16,7 @@ import re
 from pathlib import Path
 
 from lockstep.sinks.values import Guarantee
-from lockstep.testing import SinkUnderTest, Verdict, judge
+from lockstep.testing import SinkUnderTest, SinkVerdict, judge
 from lockstep.testing._crash_sweep import reached_points
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "sinks" / "guarantees.md"
@@ -47,7 +47,7 @@ def row_of(name: str, target: SinkUnderTest) -> str:
     return _row(name, target.guarantee.value, str(verdict.steps), power, _outcome(target, verdict))
 
 
-def _outcome(target: SinkUnderTest, verdict: Verdict) -> str:
+def _outcome(target: SinkUnderTest, verdict: SinkVerdict) -> str:
     words = "every row once"
     if target.guarantee is Guarantee.AT_LEAST_ONCE:  # how many come twice depends on who was quicker
         words = "every row, some twice" if verdict.guarantee is Guarantee.AT_LEAST_ONCE else "every row"

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep.connections.hdfs.address import HdfsAddress
-from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
+from lockstep.connections.hdfs.file_system import HdfsEntry, HdfsFileSystem
 from lockstep.sinks.files import files
 from lockstep.testing._sealed_rows import SCHEMA
 from tests.sinks.in_clean_process import RemoteFiles
@@ -39,8 +39,8 @@ class HdfsFilesUnderTest(FilesApartUnderTest):
         ]
         return pa.concat_tables([SCHEMA.empty_table(), *(table.select(SCHEMA.names).cast(SCHEMA) for table in tables)])
 
-    def below(self, folder: str | None = None) -> list[Found]:
-        found: list[Found] = []
+    def below(self, folder: str | None = None) -> list[HdfsEntry]:
+        found: list[HdfsEntry] = []
         for one in self.files.children(folder or self.root):
             found += self.below(one.path) if one.is_folder else [one]
         return found

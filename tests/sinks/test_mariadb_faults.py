@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lockstep.connections.mariadb.connection import Database
+from lockstep.connections.mariadb.connection import MariaDbDatabase
 from lockstep.connections.mariadb.dsn import parse_dsn
 from lockstep.errors import SINK_ERRORS, InvalidPipeline, SinkUnavailable
 from lockstep.sinks.handles import SinkName
@@ -123,9 +123,9 @@ def test_a_server_that_takes_a_connection_and_says_nothing_is_given_up(mariadb_d
     with socket.create_server((HOST, 0)) as silent:
         dsn = f"mysql://u:p@{HOST}:{silent.getsockname()[1]}/d?connect_timeout=1"
         with pytest.raises(SinkUnavailable, match="timed out"):
-            Database("sink s", "warehouse", dsn, 1.0, SINK_ERRORS).connect()
+            MariaDbDatabase("sink s", "warehouse", dsn, 1.0, SINK_ERRORS).connect()
     later = f"{mariadb_dsn}?connect_timeout=1"
-    database = Database("sink s", "warehouse", later, 1.0, SINK_ERRORS)
+    database = MariaDbDatabase("sink s", "warehouse", later, 1.0, SINK_ERRORS)
     with closing(database.connect()) as connection, connection.cursor() as cursor:
         assert cursor.execute("SELECT SLEEP(1.2)") == 1, "an answer may take longer than the greeting"
 
@@ -161,7 +161,7 @@ def presenting(certificate: tuple[Path, Path]) -> dict[str, str | int]:
 
 
 def cipher(dsn: str) -> str:
-    database = Database("sink tls", "warehouse", dsn, 1.0, SINK_ERRORS)
+    database = MariaDbDatabase("sink tls", "warehouse", dsn, 1.0, SINK_ERRORS)
     try:
         with database.transaction("asking for the cipher") as cursor:
             cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_cipher'")

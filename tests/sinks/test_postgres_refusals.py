@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.connections.names import Relation
-from lockstep.connections.postgres.connection import Database
+from lockstep.connections.postgres.connection import PostgresDatabase
 from lockstep.epoch import Vote
 from lockstep.errors import (
     SINK_ERRORS,
@@ -92,7 +92,7 @@ def test_a_server_that_may_lose_what_it_acknowledged_is_refused_by_every_step(
                     live.find_marker(1)
                 with refused:
                     live.prepare(epoch(), [])
-        database = Database("sink warehouse", "w", warehouse_dsn, LOCK_TIMEOUT, SINK_ERRORS)
+        database = PostgresDatabase("sink warehouse", "w", warehouse_dsn, LOCK_TIMEOUT, SINK_ERRORS)
         with refused:
             list(read_rows(database, Relation("public", "target"), "lockstep_epoch", 1, SCHEMA))
 

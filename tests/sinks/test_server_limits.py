@@ -47,7 +47,7 @@ def test_no_limit_of_postgres_ends_a_session_of_sinks_sources_or_the_ledger(ware
     for name in POSTGRES_LIMITS:
         execute(warehouse_dsn, f"ALTER DATABASE {warehouse_dsn.rsplit('/', 1)[1]} SET {name} = 5000")
     query = "SELECT " + ", ".join(f"current_setting('{name}') AS {name}" for name in POSTGRES_LIMITS)
-    sessions = postgres.Database("sink warehouse", "w", warehouse_dsn, 1.0, SINK_ERRORS)
+    sessions = postgres.PostgresDatabase("sink warehouse", "w", warehouse_dsn, 1.0, SINK_ERRORS)
     with closing(sessions), sessions.transaction("looking") as cursor:
         cursor.execute(query)
         assert cursor.fetchone() == tuple(POSTGRES_LIMITS.values())
@@ -86,7 +86,7 @@ def limited_mariadb(mariadb_server: MariaDbServer, mariadb_dsn: str) -> Iterator
 def test_no_limit_of_mariadb_cuts_rows_or_ends_a_session(limited_mariadb: str, arguments: dict[str, Any]) -> None:
     given = MariaDbSink("warehouse", tables={"rows": "target"}, connection="w", create=True, **arguments)
     assert published(limited_mariadb, given, ROWS).sort_by("id") == ROWS
-    sessions = mariadb.Database("sink warehouse", "w", limited_mariadb, 1.0, SINK_ERRORS)
+    sessions = mariadb.MariaDbDatabase("sink warehouse", "w", limited_mariadb, 1.0, SINK_ERRORS)
     with closing(sessions), sessions.transaction("looking") as cursor:
         cursor.execute("SELECT " + ", ".join(f"@@{name}" for name in MARIADB_LIMITS))
         [values] = cursor.fetchall()

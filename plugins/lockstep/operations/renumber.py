@@ -33,7 +33,7 @@ _NAMED = 10  # epochs in one message
 
 
 @dataclass(frozen=True)
-class ShownEpoch:
+class UndecidedEpoch:
     """An epoch that a sink shows and this ledger hasn't decided. `span` None: its range is unknown. `replaced`: the
     epochs that it replaced there."""
 
@@ -77,7 +77,7 @@ class Renumbering:
     pipeline: str
     epoch: int
     token: int
-    shown: tuple[ShownEpoch, ...]
+    shown: tuple[UndecidedEpoch, ...]
     left: tuple[Leftover, ...]
     lacking: tuple[LackingSink, ...] = ()
     since: Mapping[str, int | None] = field(default_factory=dict)
@@ -225,13 +225,13 @@ def _numbers(leftovers: Iterable[Leftover]) -> list[tuple[int, int]]:
     return [(leftover.epoch, leftover.token) for leftover in leftovers]
 
 
-def _lacking(runtime: Runtime, markers: Iterable[tuple[str, Marker]]) -> Iterator[ShownEpoch]:
+def _lacking(runtime: Runtime, markers: Iterable[tuple[str, Marker]]) -> Iterator[UndecidedEpoch]:
     """The ledger is read after the sinks: what is visible was decided earlier."""
     sealed = {epoch.id: epoch for epoch in runtime.ledger.sealed_epochs(runtime.pipeline, 1)}
     for sink, marker in markers:
         epoch = sealed.get(marker.epoch)
         if epoch is None or epoch.state not in DECIDED or epoch.manifest_hash != marker.manifest_hash:
-            yield ShownEpoch(sink, marker.epoch, marker.token, marker.span, marker.replaced)
+            yield UndecidedEpoch(sink, marker.epoch, marker.token, marker.span, marker.replaced)
 
 
 def _left_in_staging(runtime: Runtime) -> Iterator[Leftover]:

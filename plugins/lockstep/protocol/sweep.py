@@ -34,7 +34,7 @@ _NAMED = 10  #: epochs of a list
 _log = logging.getLogger(__name__)
 
 
-class Verdict(StrEnum):
+class DeletionVerdict(StrEnum):
     """The ruling on a sink's unfinished transaction."""
 
     KEEP = "keep"  #: live, or for publish to finish
@@ -42,17 +42,17 @@ class Verdict(StrEnum):
     FINISH = "finish"  #: decided and published: what is left of it may go
 
 
-def judge(epoch: Epoch, participant: Participant | None, token: int, below: int = 0) -> Verdict:
+def judge(epoch: Epoch, participant: Participant | None, token: int, below: int = 0) -> DeletionVerdict:
     """Rule on the transaction of execution `token`. `below`: the caller's own, which outdates smaller ones."""
     vote = participant.vote if participant else None
     if epoch.state in (EpochState.VOID, EpochState.REPLACED):
-        return Verdict.ROLL_BACK
+        return DeletionVerdict.ROLL_BACK
     if epoch.state in UNDECIDED:
         outdated = vote.token if vote else (participant.execution or 0) if participant else 0
-        return Verdict.ROLL_BACK if token < max(epoch.attempt, outdated, below) else Verdict.KEEP
+        return DeletionVerdict.ROLL_BACK if token < max(epoch.attempt, outdated, below) else DeletionVerdict.KEEP
     if vote is None or token != vote.token:
-        return Verdict.ROLL_BACK
-    return Verdict.FINISH if epoch.state in SHOWN else Verdict.KEEP
+        return DeletionVerdict.ROLL_BACK
+    return DeletionVerdict.FINISH if epoch.state in SHOWN else DeletionVerdict.KEEP
 
 
 class DeletionGuard:
@@ -152,7 +152,7 @@ def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int, cleared: Dele
     participant = runtime.ledger.participants(runtime.pipeline, txn.epoch).get(sink.name)
     _require_decided(epoch, participant, txn)
     verdict = judge(epoch, participant, txn.token, below)
-    if verdict is Verdict.KEEP:
+    if verdict is DeletionVerdict.KEEP:
         vote = participant.vote if participant else None
         if participant and vote and vote.token == txn.token and isinstance(sink, TwoPhaseCommitSink):
             sink.warn_of_timeout(txn.handle, participant.age)
@@ -160,7 +160,7 @@ def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int, cleared: Dele
     if not below and not cleared.given_for(epoch):  # a sink that is preparing asks its own target only
         return False
     reach(CrashPoint.ROLLBACK_BEFORE_SINK)
-    if verdict is Verdict.FINISH and isinstance(sink, TwoPhaseCommitSink):
+    if verdict is DeletionVerdict.FINISH and isinstance(sink, TwoPhaseCommitSink):
         sink.recover_and_commit(txn)
     elif isinstance(sink, TwoPhaseCommitSink):
         sink.recover_and_abort(txn)

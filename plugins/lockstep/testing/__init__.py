@@ -17,7 +17,7 @@ pytest.
 """
 
 from lockstep.testing._behaviour import Behaviour, behaviours
-from lockstep.testing._judge import Finding, Verdict, calls_from, calls_of, judge
+from lockstep.testing._judge import JudgeFinding, SinkVerdict, calls_from, calls_of, judge
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed
 from lockstep.testing._under_test import SinkUnderTest
 
@@ -25,10 +25,10 @@ __all__ = [
     "OUTPUT",
     "SCHEMA",
     "Behaviour",
-    "Finding",
+    "JudgeFinding",
     "SealedRows",
     "SinkUnderTest",
-    "Verdict",
+    "SinkVerdict",
     "behaviours",
     "calls_from",
     "calls_of",

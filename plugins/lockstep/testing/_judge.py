@@ -119,7 +119,7 @@ def _is_builtin(function: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Finding:
+class JudgeFinding:
     """The effect of one fault.
 
     `lost`, `doubled`: numbers of rows. `stuck`: why no process could finish the epoch. `waits`: every publisher waits
@@ -157,7 +157,7 @@ class Trial:
     trace: Trace
     max_wait: float
     folder: Path
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[JudgeFinding] = field(default_factory=list)
     #: rounds that were finished: name, round, and whether the sink reported that it was cut off
     tried: list[tuple[str, Round, bool]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
@@ -182,11 +182,11 @@ class Trial:
         """Kill a process at the step, then finish the epoch in another one."""
         fault_name = f"killed at step {index} ({step})"
 
-        def fault(round: Round) -> Finding | None:
+        def fault(round: Round) -> JudgeFinding | None:
             with child_at_step(round, story, self.trace, index, signal.SIGKILL) as child:
                 killed = child.wait() == -signal.SIGKILL
             finish(round)
-            return None if killed else Finding(fault_name, missed=True)
+            return None if killed else JudgeFinding(fault_name, missed=True)
 
         self._try(fault_name, fault)
 
@@ -194,7 +194,7 @@ class Trial:
         """Stop a process at the step, finish the epoch in another one, then let the first one continue."""
         fault_name = f"stopped at step {index} ({step})"
 
-        def fault(round: Round) -> Finding | None:
+        def fault(round: Round) -> JudgeFinding | None:
             with (
                 ThreadPoolExecutor(1) as executor,
                 child_at_step(round, story, self.trace, index, signal.SIGSTOP) as child,
@@ -205,7 +205,9 @@ class Trial:
                 child.release()
                 child.wait()
             second.result()
-            return Finding(fault_name, missed=not stopped, waits=stopped and waits) if waits or not stopped else None
+            return (
+                JudgeFinding(fault_name, missed=not stopped, waits=stopped and waits) if waits or not stopped else None
+            )
 
         self._try(fault_name, fault)
 
@@ -218,9 +220,9 @@ class Trial:
             actual = Counter({row: n for row, n in visible.items() if row[0] in ids})
             lost, doubled = (expected - actual).total(), (actual - expected).total()
             if lost or doubled:
-                self.findings.append(Finding(f"{name}{after}", lost, doubled, reported=reported))
+                self.findings.append(JudgeFinding(f"{name}{after}", lost, doubled, reported=reported))
 
-    def _try(self, name: str, fault: Callable[[Round], Finding | None]) -> None:
+    def _try(self, name: str, fault: Callable[[Round], JudgeFinding | None]) -> None:
         round = self.round()
         try:
             finding = fault(round)
@@ -229,7 +231,7 @@ class Trial:
             sweep(round.target, vote)  # as recovery does; then a publisher that doesn't know of the first one
             publication = publish(round.target, round.epoch(round.publishing_token + 1), vote, round.wal)
         except Exception as error:  # whatever the sink under test may raise
-            self.findings.append(Finding(name, stuck=f"{type(error).__name__}: {error}"))
+            self.findings.append(JudgeFinding(name, stuck=f"{type(error).__name__}: {error}"))
             return
         self.tried.append((name, round, publication is Publication.CUT_OFF))
         if finding is not None:
@@ -241,7 +243,7 @@ MAX_SHOWN = 20  #: findings in the text of a verdict
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SinkVerdict:
     """The result of `judge`.
 
     `guarantee`: the strongest one that no finding contradicts. At most once: rows were lost, the sink reported each
@@ -252,7 +254,7 @@ class Verdict:
     guarantee: Guarantee
     steps: int
     power_lost: bool
-    findings: tuple[Finding, ...]
+    findings: tuple[JudgeFinding, ...]
 
     @property
     def faults(self) -> int:
@@ -265,7 +267,7 @@ class Verdict:
         return "\n  ".join([summary, *map(str, worst[:MAX_SHOWN])])
 
 
-def judge(target: SinkUnderTest, trace: Trace | None = None, *, max_wait: float = PATIENCE_SECONDS) -> Verdict:
+def judge(target: SinkUnderTest, trace: Trace | None = None, *, max_wait: float = PATIENCE_SECONDS) -> SinkVerdict:
     """Kill a process at every step of `trace`; stop one at every step and release it after another has finished the
     epoch; then count the rows.
 
@@ -283,10 +285,10 @@ def judge(target: SinkUnderTest, trace: Trace | None = None, *, max_wait: float 
         trial.count_rows()
         if power_lost := target.lose_power():
             trial.count_rows(", then the power went")
-    return Verdict(_guarantee_of(trial.findings), len(steps), power_lost, tuple(trial.findings))
+    return SinkVerdict(_guarantee_of(trial.findings), len(steps), power_lost, tuple(trial.findings))
 
 
-def _guarantee_of(findings: Sequence[Finding]) -> Guarantee:
+def _guarantee_of(findings: Sequence[JudgeFinding]) -> Guarantee:
     if any(finding.stuck or (finding.lost and not finding.reported) for finding in findings):
         return Guarantee.NONE
     match any(finding.lost for finding in findings), any(finding.doubled for finding in findings):

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from lockstep.connections.hdfs.address import HdfsAddress, is_hdfs
-from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
+from lockstep.connections.hdfs.file_system import HdfsEntry, HdfsFileSystem
 from lockstep.connections.object_store.address import is_object_store
 from lockstep.connections.object_store.store import ObjectStore
 from lockstep.errors import StagingRefused, StoreRefused
@@ -345,7 +345,7 @@ class HdfsStorage:
         self._files.make_folder(target.rpartition("/")[0] or "/")
 
 
-def _hdfs_stamp(item: Found) -> Stamp:
+def _hdfs_stamp(item: HdfsEntry) -> Stamp:
     return Stamp(item.size, f"{item.mtime_ns:x}")
 
 

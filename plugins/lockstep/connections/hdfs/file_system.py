@@ -58,7 +58,7 @@ _TOLD = {
 
 
 @dataclass(frozen=True)
-class Found:
+class HdfsEntry:
     """Metadata of a file or folder. `mtime_ns`: nanoseconds since 1970 by the NameNode's clock, in whole ms."""
 
     path: str
@@ -91,14 +91,14 @@ class HdfsFileSystem:
 
     # --- looking ---
 
-    def find(self, path: str) -> Found | None:
+    def find(self, path: str) -> HdfsEntry | None:
         """Metadata of a path; None if it doesn't exist."""
         try:
             return _found(self._ask(path, lambda client: client.get_file_info(path)))
         except FileNotFoundError:
             return None
 
-    def children(self, folder: str) -> Iterator[Found]:
+    def children(self, folder: str) -> Iterator[HdfsEntry]:
         """Children of a folder, unordered. FileNotFoundError, NotADirectoryError."""
         for status in self._ask(folder, lambda client: list(client.list_status(folder))):
             entry = _found(status)
@@ -328,9 +328,9 @@ def _new_client(namenode: str) -> Client:
         return Client(namenode, {name: value for name, value in _RETRIES.items() if name not in configuration()})
 
 
-def _found(status: FileStatus) -> Found:
+def _found(status: FileStatus) -> HdfsEntry:
     path = status.path.rstrip("/") or "/"
-    return Found(path, status.length, status.modification_time * 1_000_000, status.isdir)
+    return HdfsEntry(path, status.length, status.modification_time * 1_000_000, status.isdir)
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def dial(connection_id: str, dsn: str, *, autocommit: bool = True) -> tuple[Load
 
 
 @dataclass
-class Database:
+class MariaDbDatabase:
     """A database, as one sink uses it. Keeps one connection for short transactions; `connect` opens others."""
 
     where: str  #: beginning of each message: "sink warehouse"

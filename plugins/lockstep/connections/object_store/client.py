@@ -30,7 +30,7 @@ _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CRED
 
 
 @dataclass(frozen=True)
-class Login:
+class S3Login:
     """Login of an S3 store: `aws://<key>:<secret>@/?region_name=…&endpoint_url=…`."""
 
     access_key: str = field(repr=False)
@@ -41,7 +41,7 @@ class Login:
     changing: ChangingLogin | None = field(default=None, repr=False)  #: whom to ask for the keys that are good now
 
     @classmethod
-    def of(cls, dsn: str) -> Login:
+    def of(cls, dsn: str) -> S3Login:
         """Parse a Connection of type aws in Airflow's URI form. Raises `StoreRefused`, without quoting it."""
         try:
             parts = urlsplit(dsn)
@@ -69,10 +69,10 @@ class Login:
         """The keys that are good now, as obstore takes them."""
         if self.changing is None:
             return _credential(self, None)
-        return _credential(Login.of(self.changing.now()[0]), datetime.now(UTC) + _LIFE)
+        return _credential(S3Login.of(self.changing.now()[0]), datetime.now(UTC) + _LIFE)
 
 
-def _credential(login: Login, expires_at: datetime | None) -> S3Credential:
+def _credential(login: S3Login, expires_at: datetime | None) -> S3Credential:
     return {
         "access_key_id": login.access_key,
         "secret_access_key": login.secret_key,
@@ -81,7 +81,7 @@ def _credential(login: Login, expires_at: datetime | None) -> S3Credential:
     }
 
 
-def open_client(address: Address, login: Login | None = None, timeout: timedelta | None = None) -> Client:
+def open_client(address: Address, login: S3Login | None = None, timeout: timedelta | None = None) -> Client:
     """A client of the container, with paths relative to the address. Nothing is asked of the store yet.
 
     `timeout`: of one request; None: obstore's half a minute.
@@ -111,7 +111,7 @@ def open_client(address: Address, login: Login | None = None, timeout: timedelta
         ) from error
 
 
-def endpoint_of(address: Address, login: Login | None = None) -> str | None:
+def endpoint_of(address: Address, login: S3Login | None = None) -> str | None:
     """The S3 endpoint of the address, by the URI, the login or the environment, in this order; None: Amazon's."""
     if override := address.options.get("endpoint_override"):
         return override if "://" in override else f"{address.options.get('scheme', 'https')}://{override}"
@@ -120,13 +120,13 @@ def endpoint_of(address: Address, login: Login | None = None) -> str | None:
     return next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
 
 
-def region_of(address: Address, login: Login | None = None) -> str:
+def region_of(address: Address, login: S3Login | None = None) -> str:
     """The region, by the URI, the login or the environment, in this order; it isn't looked up."""
     region = _region(address, login) or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     return region or "us-east-1"
 
 
-def open_mark(address: Address, login: Login | None, folder: str) -> Client:
+def open_mark(address: Address, login: S3Login | None, folder: str) -> Client:
     """A client whose object '' is Hadoop's marker object of `folder`: its key ends with a slash, which obstore's paths
     can't."""
     endpoint = endpoint_of(address, login)
@@ -138,7 +138,7 @@ def open_mark(address: Address, login: Login | None, folder: str) -> Client:
     return _s3_client(whole, login, place, {}, virtual_hosted_style_request=True, disable_bulk_delete=True)
 
 
-def _s3_client(address: Address, login: Login | None, endpoint: str | None, options: Any, **config: Any) -> Client:
+def _s3_client(address: Address, login: S3Login | None, endpoint: str | None, options: Any, **config: Any) -> Client:
     from obstore.store import S3Store
 
     if endpoint:
@@ -155,7 +155,7 @@ def _s3_client(address: Address, login: Login | None, endpoint: str | None, opti
     )
 
 
-def _region(address: Address, login: Login | None) -> str | None:
+def _region(address: Address, login: S3Login | None) -> str | None:
     return address.options.get("region") or (login.region if login else None)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from lockstep.connections.object_store.address import Address
-from lockstep.connections.object_store.client import LARGE, Login, open_client, open_mark
+from lockstep.connections.object_store.client import LARGE, S3Login, open_client, open_mark
 from lockstep.connections.raw_file import RawFile
 from lockstep.distribution import naming_extra
 from lockstep.errors import StoreRefused
@@ -37,7 +37,7 @@ _TOLD = re.compile(r"<Code>(\w+)</Code>|\bstatus(?: code)?:? (\d{3}(?: [A-Z][\w 
 
 
 @dataclass(frozen=True)
-class Found:
+class StoredObject:
     """An object's metadata. `etag` changes with the content, `modified` with each put."""
 
     path: str
@@ -54,7 +54,7 @@ class Children:
     """
 
     folders: tuple[str, ...]
-    objects: tuple[Found, ...]
+    objects: tuple[StoredObject, ...]
     marked: bool
 
 
@@ -69,21 +69,21 @@ class UnreadableKey(OSError):
 class ObjectStore:
     """Paths are relative to the address, with '/' between names."""
 
-    def __init__(self, client: Client, address: Address, login: Login | None = None) -> None:
+    def __init__(self, client: Client, address: Address, login: S3Login | None = None) -> None:
         self.client, self.address, self._login = client, address, login
         self._large: Client | None = None
         self._marks = address.scheme != "file"  # the tests' store of local files takes no attributes
 
     @classmethod
     def at(cls, uri: str, login: str | None = None) -> ObjectStore:
-        """`login`: a Connection as a URI, see `Login`; without, as docs/object-stores.md says. Asks nothing yet.
+        """`login`: a Connection as a URI, see `S3Login`; without, as docs/object-stores.md says. Asks nothing yet.
 
         Raises `StoreRefused`, `PackageMissing`.
         """
-        return cls.of(Address.of(uri), Login.of(login) if login else None)
+        return cls.of(Address.of(uri), S3Login.of(login) if login else None)
 
     @classmethod
-    def of(cls, address: Address, login: Login | None = None) -> ObjectStore:
+    def of(cls, address: Address, login: S3Login | None = None) -> ObjectStore:
         """Like `at`, for a parsed address."""
         return cls(open_client(address, login), address, login)
 
@@ -109,7 +109,7 @@ class ObjectStore:
         """Put a new object, durably. FileExistsError if there is one that this very call didn't put."""
         self._put_if(path, data, None)
 
-    def swap(self, expected: Found, data: bytes) -> None:
+    def swap(self, expected: StoredObject, data: bytes) -> None:
         """Put an object in the place of exactly this one. `ObjectChanged` if it is another by now, or gone."""
         self._put_if(expected.path, data, expected)
 
@@ -162,7 +162,7 @@ class ObjectStore:
 
     # --- reading ---
 
-    def find(self, path: str) -> Found | None:
+    def find(self, path: str) -> StoredObject | None:
         """The object's metadata; None if it doesn't exist."""
         import obstore
 
@@ -196,7 +196,7 @@ class ObjectStore:
         inside = tuple(entry for entry in objects if entry.path != folder)
         return Children(tuple(sorted(listed["common_prefixes"])), inside, marked=len(inside) < len(objects))
 
-    def find_below(self, folder: str) -> Iterator[Found]:
+    def find_below(self, folder: str) -> Iterator[StoredObject]:
         """Every object below `folder`, at any depth, in no order; marks of Hadoop's among them."""
         return (entry for entry in self._listed(folder) if entry.path != folder)
 
@@ -204,7 +204,7 @@ class ObjectStore:
         """True if an object is below it, or its marker object exists."""
         return next(self._listed(folder), None) is not None
 
-    def _listed(self, folder: str) -> Iterator[Found]:
+    def _listed(self, folder: str) -> Iterator[StoredObject]:
         import obstore
 
         with _naming_errors(folder):
@@ -247,7 +247,7 @@ class ObjectStore:
 
     # --- conditional puts ---
 
-    def _put_if(self, path: str, data: bytes, expected: Found | None) -> None:
+    def _put_if(self, path: str, data: bytes, expected: StoredObject | None) -> None:
         import obstore
 
         mark = secrets.token_hex(16)
@@ -272,7 +272,7 @@ class ObjectStore:
                     raise
                 time.sleep(pause)
 
-    def _look(self, path: str) -> tuple[Found | None, str | None]:
+    def _look(self, path: str) -> tuple[StoredObject | None, str | None]:
         import obstore
 
         try:
@@ -283,14 +283,14 @@ class ObjectStore:
             return None, None
 
 
-def _taken(path: str, expected: Found | None) -> OSError:
+def _taken(path: str, expected: StoredObject | None) -> OSError:
     if expected is None:
         return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
     return ObjectChanged(errno.ESTALE, "it is another object by now", path)
 
 
-def _found(meta: Mapping[str, Any]) -> Found:
-    return Found(meta["path"], meta["size"], meta["e_tag"], meta["last_modified"])
+def _found(meta: Mapping[str, Any]) -> StoredObject:
+    return StoredObject(meta["path"], meta["size"], meta["e_tag"], meta["last_modified"])
 
 
 class _User:

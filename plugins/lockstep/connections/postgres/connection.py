@@ -109,7 +109,7 @@ def too_old(connection: Connection, lacks: str) -> str | None:
 
 
 @dataclass
-class Database:
+class PostgresDatabase:
     """A database, as one sink uses it. One connection is kept for short transactions; `connect` opens others."""
 
     where: str  #: beginning of each message: "sink warehouse"

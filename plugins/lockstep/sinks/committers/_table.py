@@ -9,7 +9,7 @@ from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
 import lockstep.sinks.committers.external as external
-from lockstep.connections.postgres.connection import Database, close_quietly
+from lockstep.connections.postgres.connection import PostgresDatabase, close_quietly
 from lockstep.errors import SINK_ERRORS, PreflightRefused, TargetChanged
 from lockstep.sinks.committers.external import ExternalCommitter
 from lockstep.sinks.values import Marker, SinkContext, SinkEpoch
@@ -27,7 +27,7 @@ class PostgresCommitter(ExternalCommitter):
 
     def __init__(self, connection: str, lock_timeout: float = 10.0) -> None:
         self._connection, self._lock_timeout = connection, lock_timeout
-        self._opened: Database | None = None
+        self._opened: PostgresDatabase | None = None
         self._table = sql.Identifier("public", "lockstep_sent")
         self._ranges = sql.Identifier("public", "lockstep_sent_range")
         self._begun_table = sql.Identifier("public", "lockstep_begun")
@@ -37,14 +37,16 @@ class PostgresCommitter(ExternalCommitter):
 
     def connect(self, context: SinkContext) -> None:
         dsn = context.dsn(self._connection, self.operator_id)
-        self._opened = Database(f"sink {self.operator_id}", self._connection, dsn, self._lock_timeout, SINK_ERRORS)
+        self._opened = PostgresDatabase(
+            f"sink {self.operator_id}", self._connection, dsn, self._lock_timeout, SINK_ERRORS
+        )
 
     def close(self) -> None:
         if self._opened is not None:
             self._opened.close()
 
     @property
-    def _database(self) -> Database:
+    def _database(self) -> PostgresDatabase:
         assert self._opened is not None, "connect comes first"
         return self._opened
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from lockstep.connections.hdfs.address import HdfsAddress
-from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
+from lockstep.connections.hdfs.file_system import HdfsEntry, HdfsFileSystem
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
@@ -289,7 +289,7 @@ class HdfsTarget(MarkedTarget[str]):
         return f"{self._root}/{fact.name}"
 
 
-def _is_voted(entry: Found, fact: PublishedFile, times: Mapping[str, int]) -> bool:
+def _is_voted(entry: HdfsEntry, fact: PublishedFile, times: Mapping[str, int]) -> bool:
     return (entry.size, entry.mtime_ns) == (fact.bytes, times.get(fact.pending))
 
 
@@ -305,7 +305,7 @@ def published(address: HdfsAddress) -> list[str]:
     return [HdfsAddress(address.cluster, f"{root}/{name}").uri for name in published_names(listings)]
 
 
-def _children(cluster: HdfsFileSystem, folder: str) -> Iterator[Found]:
+def _children(cluster: HdfsFileSystem, folder: str) -> Iterator[HdfsEntry]:
     with suppress(FileNotFoundError):
         yield from cluster.children(folder)
 

@@ -33,7 +33,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
-from lockstep.connections.object_store.store import Found, ObjectStore
+from lockstep.connections.object_store.store import ObjectStore, StoredObject
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json
 from lockstep.errors import LedgerConflict, OutcomeUnknown, SinkRejected
@@ -306,7 +306,7 @@ def published(store: ObjectStore) -> list[str]:
     folders = [f"{STATE}/shared"]
     for _ in range(3):
         folders = [inner for outer in folders for inner in store.children(outer).folders]
-    objects: list[Found] = [entry for folder in (STATE, *folders) for entry in store.children(folder).objects]
+    objects: list[StoredObject] = [entry for folder in (STATE, *folders) for entry in store.children(folder).objects]
     markers = [entry.path for entry in objects if marked_epoch(_name(entry.path)) is not None]
     uri = store.address.uri
     listings = filter(None, _in_parallel(lambda path: read_marker(partial(store.read, path), f"{uri}/{path}"), markers))

@@ -37,7 +37,7 @@ from requests.adapters import HTTPAdapter
 from sqlalchemy import create_engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from lockstep.connections.postgres.connection import Database
+from lockstep.connections.postgres.connection import PostgresDatabase
 from lockstep.errors import (
     SINK_ERRORS,
     InvalidPipeline,
@@ -171,7 +171,7 @@ class CatalogLink(ABC):
 class _PostgresCatalog(SqlCatalog):
     """pyiceberg's, with connections that make acknowledged commits durable."""
 
-    def __init__(self, name: str, database: Database, **properties: str) -> None:
+    def __init__(self, name: str, database: PostgresDatabase, **properties: str) -> None:
         MetastoreCatalog.__init__(self, name, **properties)
         self._database = database
         self.engine = create_engine("postgresql+psycopg2://", creator=self._connect, pool_size=1, pool_pre_ping=True)
@@ -198,7 +198,7 @@ class PostgresLink(CatalogLink):
 
     def __init__(self, label: str, connection: str, dsn: str, properties: Mapping[str, str]) -> None:
         super().__init__(label, connection)
-        self._database = Database(label, connection, dsn, 10.0, SINK_ERRORS)
+        self._database = PostgresDatabase(label, connection, dsn, 10.0, SINK_ERRORS)
         with self.naming("looking for the catalog's tables"):
             self.catalog = _PostgresCatalog(connection, self._database, **properties)
 

@@ -188,7 +188,7 @@ _LAST, _DONE = "last", "done"
 
 
 @dataclass(frozen=True)
-class Compactions:
+class CompactionMarkers:
     """Compactions of one pipeline's sinks. `done`: committed ones, 17 bytes each; `last`: the last one committed or
     fenced; `committed`: committed by any sink, as numbers are unique."""
 
@@ -198,7 +198,7 @@ class Compactions:
     committed: frozenset[int]
 
     @classmethod
-    def of(cls, owner: SinkName, properties: Mapping[str, str]) -> Compactions:
+    def of(cls, owner: SinkName, properties: Mapping[str, str]) -> CompactionMarkers:
         prefix = _prefix(owner.deployment, owner.pipeline)
         last = properties.get(f"{prefix}{_LAST}")
         texts = (text for name, text in properties.items() if name.startswith(_PREFIX) and name.endswith(f".{_DONE}"))

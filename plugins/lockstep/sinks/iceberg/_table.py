@@ -44,7 +44,7 @@ from lockstep.sinks.handles import SinkName
 from lockstep.sinks.iceberg._catalogs import CatalogLink, RehearsalIO
 from lockstep.sinks.iceberg._columns import partition_spec
 from lockstep.sinks.iceberg._data_files import SealedDataFile, data_files
-from lockstep.sinks.iceberg._markers import Compactions, EpochMarker, TableMarkers
+from lockstep.sinks.iceberg._markers import CompactionMarkers, EpochMarker, TableMarkers
 from lockstep.sinks.values import SinkEpoch
 
 OWNER = "lockstep.owner"
@@ -273,8 +273,8 @@ class LakeTable:
 
     # --- compaction ---
 
-    def compactions(self, table: Table) -> Compactions:
-        return Compactions.of(self.owner, table.properties)
+    def compactions(self, table: Table) -> CompactionMarkers:
+        return CompactionMarkers.of(self.owner, table.properties)
 
     def replace(
         self, table: Table, number: int, removed: Sequence[DataFile], added: Sequence[DataFile]

@@ -57,7 +57,7 @@ class MariaDbType:
 
 
 @dataclass(frozen=True)
-class Column:
+class MariaDbTargetColumn:
     """A column of a target table, from information_schema.columns."""
 
     name: str
@@ -150,7 +150,7 @@ def _bytes(dtype: pa.DataType) -> MariaDbType | None:
     return None
 
 
-def _narrower(dtype: pa.DataType, column: Column, needs: str) -> str | None:
+def _narrower(dtype: pa.DataType, column: MariaDbTargetColumn, needs: str) -> str | None:
     """Why a column of the same kind of type would change values."""
     if column.data_type == "decimal" and types.is_decimal(dtype):
         precision, scale = column.precision or 0, column.scale or 0

@@ -30,7 +30,7 @@ import pymysql
 from pymysql.constants import ER
 from pymysql.err import IntegrityError
 
-from lockstep.connections.mariadb.connection import Database
+from lockstep.connections.mariadb.connection import MariaDbDatabase
 from lockstep.connections.mariadb.errors import LOCKED, code_of, is_lost, quotes_row
 from lockstep.connections.mariadb.wire import PACKET, Cursor, Loader, close_quietly, compose, identifier
 from lockstep.connections.mariadb.wire import columns as column_list
@@ -38,7 +38,7 @@ from lockstep.connections.names import Relation
 from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable
 from lockstep.observability.redaction import cause
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.mariadb.column_types import KEY_COLLATION, Column, mariadb_type
+from lockstep.sinks.mariadb.column_types import KEY_COLLATION, MariaDbTargetColumn, mariadb_type
 from lockstep.sinks.mariadb.loading import LoadEncoding, loader_of, read_rows
 from lockstep.sinks.tables.dialect import Dialect, Merge, Name, TargetColumn, TryAgain, UniqueKey
 from lockstep.sinks.tables.own_tables import IDENTITY, KEYS, MARKERS
@@ -196,7 +196,7 @@ class MariaDbDialect(Dialect):
         "ON DUPLICATE KEY UPDATE new = new + VALUES(new)"
     )
 
-    database: Database
+    database: MariaDbDatabase
 
     @property
     def default_schema(self) -> str:
@@ -447,7 +447,7 @@ class MariaDbDialect(Dialect):
 
     # --- target tables ---
 
-    def find_columns(self, cursor: Cursor, relation: Relation) -> Mapping[str, Column] | None:
+    def find_columns(self, cursor: Cursor, relation: Relation) -> Mapping[str, MariaDbTargetColumn] | None:
         cursor.execute(_FIND_TABLE, relation.names)
         row = cursor.fetchone()
         if row is None:
@@ -464,7 +464,7 @@ class MariaDbDialect(Dialect):
         columns = {}
         for name, data_type, type_text, not_null, has_default, extra, *details in cursor.fetchall():
             charset, precision, scale, fraction, collation = details
-            columns[name] = Column(
+            columns[name] = MariaDbTargetColumn(
                 name,
                 data_type,
                 type_text,

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pymysql
 from pyarrow import csv
 
-from lockstep.connections.mariadb.connection import Database
+from lockstep.connections.mariadb.connection import MariaDbDatabase
 from lockstep.connections.mariadb.errors import without_values
 from lockstep.connections.mariadb.wire import Cursor, Loader, close_quietly, compose, identifier
 from lockstep.connections.names import Relation
@@ -57,7 +57,7 @@ _Piece: TypeAlias = tuple[memoryview, int]  #: the text and how many rows it has
 class LoadEncoding(RowEncoding):
     """Encodes an output's batches as lines: by name, in the order of `fields`, the epoch last."""
 
-    database: Database
+    database: MariaDbDatabase
     fields: tuple[tuple[str, MariaDbType], ...]
 
     @property
@@ -148,7 +148,7 @@ def _warnings(cursor: Cursor) -> str:
 
 
 def read_rows(
-    database: Database, relation: Relation, epoch_column: str, epoch: int, schema: pa.Schema
+    database: MariaDbDatabase, relation: Relation, epoch_column: str, epoch: int, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """The committed rows of `epoch`, cast to `schema`, in any order. Raises `SinkUnavailable`, `SinkRejected`."""
     carriers = [_carrier(field) for field in schema]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lockstep.connections.mariadb.connection import Database
+from lockstep.connections.mariadb.connection import MariaDbDatabase
 from lockstep.connections.mariadb.dsn import dataset_of
 from lockstep.connections.names import Dataset
 from lockstep.errors import SINK_ERRORS
@@ -45,6 +45,6 @@ class MariaDbSink(TableSink):
 
     def _connect(self, context: SinkContext) -> MariaDbDialect:
         dsn = context.dsn(self.connection, self.name)
-        database = Database(f"sink {self.name}", self.connection, dsn, self.lock_timeout, SINK_ERRORS)
+        database = MariaDbDatabase(f"sink {self.name}", self.connection, dsn, self.lock_timeout, SINK_ERRORS)
         owner = SinkName.of(context, self.name)
         return MariaDbDialect(database, owner, self.schema or database.name, self.replaces)

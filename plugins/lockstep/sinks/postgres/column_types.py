@@ -111,7 +111,7 @@ def _bytes(dtype: pa.DataType) -> PgType | None:
 
 
 @dataclass(frozen=True)
-class Column:
+class PostgresTargetColumn:
     """A column of a target table, from pg_attribute; a domain counts as its base type. `modifier`: atttypmod or -1."""
 
     name: str
@@ -164,7 +164,7 @@ class Column:
         return None
 
 
-def _numeric_refusal(kind: PgType, column: Column) -> str | None:
+def _numeric_refusal(kind: PgType, column: PostgresTargetColumn) -> str | None:
     dtype = kind.wire.value_type if kind.is_list else kind.wire
     precision, scale = column.digits
     if scale < dtype.scale or precision - scale < dtype.precision - dtype.scale:
@@ -172,7 +172,9 @@ def _numeric_refusal(kind: PgType, column: Column) -> str | None:
     return None
 
 
-def to_wire(array: pa.Array, kind: PgType, column: Column, where: str, describe: Callable[[int], str]) -> pa.Array:
+def to_wire(
+    array: pa.Array, kind: PgType, column: PostgresTargetColumn, where: str, describe: Callable[[int], str]
+) -> pa.Array:
     """`array` as it is encoded. Raises `SinkRejected` for values that Postgres would change without an error.
 
     `describe`: names a row by its number.
@@ -190,7 +192,7 @@ def to_wire(array: pa.Array, kind: PgType, column: Column, where: str, describe:
     return array
 
 
-def _checks(kind: PgType, column: Column) -> Iterator[tuple[Callable[[pa.Array], bool], str]]:
+def _checks(kind: PgType, column: PostgresTargetColumn) -> Iterator[tuple[Callable[[pa.Array], bool], str]]:
     """Predicates that values of the column's type have to satisfy beyond those of `kind`, with an error text each."""
     if (max_chars := column.max_chars) is not None:
         yield (

@@ -28,11 +28,11 @@ from psycopg2.extensions import cursor as Cursor
 from pyarrow import csv, types
 
 from lockstep.connections.names import Relation
-from lockstep.connections.postgres.connection import Database, close_quietly
+from lockstep.connections.postgres.connection import PostgresDatabase, close_quietly
 from lockstep.connections.postgres.errors import line_of, quotes_row
 from lockstep.errors import SinkRejected
 from lockstep.observability.redaction import cause, describe_error, rows_shown, with_hint
-from lockstep.sinks.postgres.column_types import Column, PgType, postgres_type, to_wire
+from lockstep.sinks.postgres.column_types import PgType, PostgresTargetColumn, postgres_type, to_wire
 from lockstep.sinks.tables.arrow_values import (
     Carrier,
     as_binary,
@@ -85,8 +85,8 @@ _Piece: TypeAlias = bytes | BaseException | None
 class CopyEncoding(RowEncoding):
     """Encodes an output's batches as rows of COPY: by name, in the order of `names`."""
 
-    database: Database
-    fields: tuple[tuple[str, PgType, Column], ...]
+    database: PostgresDatabase
+    fields: tuple[tuple[str, PgType, PostgresTargetColumn], ...]
 
     @property
     def by_text(self) -> bool:
@@ -382,7 +382,7 @@ def _between(before: str, array: pa.Array, after: str) -> pa.Array:
 
 
 def read_rows(
-    database: Database, relation: Relation, epoch_column: str, epoch: int, schema: pa.Schema
+    database: PostgresDatabase, relation: Relation, epoch_column: str, epoch: int, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """The committed rows of `epoch`, cast to `schema`, in any order. Raises `SinkUnavailable`, `SinkRejected`."""
     carriers = [_carrier(postgres_type(field.type), sql.Identifier(field.name)) for field in schema]
@@ -408,7 +408,7 @@ def read_rows(
 class _CsvPipe:
     """A COPY TO STDOUT that runs in a thread and can be read as a file."""
 
-    def __init__(self, database: Database, query: sql.Composable, where: str) -> None:
+    def __init__(self, database: PostgresDatabase, query: sql.Composable, where: str) -> None:
         self._database, self._query, self._where = database, query, where
         self._failure: BaseException | None = None
 

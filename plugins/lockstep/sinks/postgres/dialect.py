@@ -23,7 +23,7 @@ from psycopg2.extensions import cursor as Cursor
 
 import lockstep.sinks.postgres.statements as statements
 from lockstep.connections.names import Relation
-from lockstep.connections.postgres.connection import Database, close_quietly, too_old
+from lockstep.connections.postgres.connection import PostgresDatabase, close_quietly, too_old
 from lockstep.connections.postgres.errors import is_lost, quotes_row
 from lockstep.errors import (
     LockstepError,
@@ -35,7 +35,7 @@ from lockstep.errors import (
     TargetUnreadable,
 )
 from lockstep.observability.redaction import cause
-from lockstep.sinks.postgres.column_types import REWRITTEN, Column, postgres_type
+from lockstep.sinks.postgres.column_types import REWRITTEN, PostgresTargetColumn, postgres_type
 from lockstep.sinks.postgres.copying import CopyEncoding, read_rows
 from lockstep.sinks.tables.dialect import Dialect, Merge, Name, TargetColumn, TryAgain, UniqueKey
 from lockstep.sinks.tables.own_tables import IDENTITY, KEYS, MARKERS, RANGES, TARGETS
@@ -66,7 +66,7 @@ class PostgresDialect(Dialect):
         "ON CONFLICT (deployment, pipeline, sink, relation, epoch) DO UPDATE SET new = k.new + excluded.new"
     )
 
-    database: Database
+    database: PostgresDatabase
 
     @property
     def default_schema(self) -> str:
@@ -337,7 +337,7 @@ class PostgresDialect(Dialect):
 
     # --- target tables ---
 
-    def find_columns(self, cursor: Cursor, relation: Relation) -> Mapping[str, Column] | None:
+    def find_columns(self, cursor: Cursor, relation: Relation) -> Mapping[str, PostgresTargetColumn] | None:
         cursor.execute(statements.FIND_TABLE, relation.names)
         row = cursor.fetchone()
         if row is None:
@@ -359,7 +359,7 @@ class PostgresDialect(Dialect):
                 f"{where} has row-level security, which COPY FROM can't pass: use a role that bypasses it"
             )
         cursor.execute(statements.COLUMNS, (oid,))
-        return {row[0]: Column(*row) for row in cursor.fetchall()}
+        return {row[0]: PostgresTargetColumn(*row) for row in cursor.fetchall()}
 
     def find_column(self, columns: Mapping[str, TargetColumn], name: str) -> str | None:
         """`name`, or the part that Postgres keeps of a longer one."""

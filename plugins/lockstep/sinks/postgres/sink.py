@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lockstep.connections.names import Dataset
-from lockstep.connections.postgres.connection import Database
+from lockstep.connections.postgres.connection import PostgresDatabase
 from lockstep.connections.postgres.dsn import dataset_of
 from lockstep.errors import SINK_ERRORS
 from lockstep.sinks.handles import SinkName
@@ -54,5 +54,5 @@ class PostgresSink(TableSink):
     def _connect(self, context: SinkContext) -> PostgresDialect:
         assert self.schema is not None
         dsn = context.dsn(self.connection, self.name)
-        database = Database(f"sink {self.name}", self.connection, dsn, self.lock_timeout, SINK_ERRORS)
+        database = PostgresDatabase(f"sink {self.name}", self.connection, dsn, self.lock_timeout, SINK_ERRORS)
         return PostgresDialect(database, SinkName.of(context, self.name), self.schema, self.replaces)

@@ -22,7 +22,7 @@ _DELETE_BY_TOMBSTONE = "UPDATE {table} SET {deleted} = TRUE WHERE {column} = %s 
 _COUNT_ROWS = "SELECT {column}, {order}, COUNT(*) FROM {table} GROUP BY {column}, {order}"
 
 
-class RowCount(NamedTuple):
+class OutputRowCount(NamedTuple):
     """Number of rows of an upserted table with this epoch and this order."""
 
     epoch: int
@@ -218,9 +218,9 @@ class TableOutput(OutputTable):
         names = {"column": column, "deleted": DELETED_COLUMN}
         return self.dialect.change(cursor, _DELETE_BY_TOMBSTONE, (epoch,), table=self.relation, **names)
 
-    def _count_rows(self, cursor: Cursor, column: str) -> list[RowCount]:
+    def _count_rows(self, cursor: Cursor, column: str) -> list[OutputRowCount]:
         rows = self.dialect.query(cursor, _COUNT_ROWS, table=self.relation, column=column, order=ORDER_COLUMN)
-        return [RowCount(*map(int, row)) for row in rows]
+        return [OutputRowCount(*map(int, row)) for row in rows]
 
     # --- readers ---
 

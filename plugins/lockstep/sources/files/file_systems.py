@@ -15,12 +15,10 @@ from typing import BinaryIO, Protocol
 
 from lockstep.connections.hdfs.address import SCHEME as HDFS
 from lockstep.connections.hdfs.address import HdfsAddress, is_hdfs
-from lockstep.connections.hdfs.file_system import Found as HdfsEntry
-from lockstep.connections.hdfs.file_system import HdfsFileSystem
+from lockstep.connections.hdfs.file_system import HdfsEntry, HdfsFileSystem
 from lockstep.connections.names import absolute
 from lockstep.connections.object_store.address import SCHEMES, Address, is_object_store
-from lockstep.connections.object_store.store import Found as StoredObject
-from lockstep.connections.object_store.store import ObjectStore
+from lockstep.connections.object_store.store import ObjectStore, StoredObject
 from lockstep.errors import InvalidPipeline, SourceNotReady, StoreRefused
 from lockstep.sources.files.frozen import FrozenFile
 
