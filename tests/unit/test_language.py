@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,14 @@ EMPTY = frozenset(
     {"asked", "begun", "found", "given", "gone", "held", "kept", "known", "left", "made", "meant", "named", "one"}
     | {"others", "said", "shown", "taken", "those", "told", "wanted", "whose"}
 )
+
+FRAGMENT = re.compile(r"(Of|Those|The same|Whose|By|From|To|In|With|Only|Not|Who|Which|That|Nobody|Somebody|Whoever)\b")
+
+
+@cache
+def parsed() -> dict[str, ast.Module]:
+    """{path below the library: its tree}."""
+    return {str(path.relative_to(LIBRARY)): ast.parse(path.read_text()) for path in sorted(LIBRARY.rglob("*.py"))}
 
 
 def empty_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -32,12 +42,19 @@ def empty_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def test_no_variable_is_called_by_a_word_that_says_nothing() -> None:
-    places = [
-        f"{path.relative_to(LIBRARY)}:{line} {name}"
-        for path in sorted(LIBRARY.rglob("*.py"))
-        for line, name in empty_names(ast.parse(path.read_text()))
-    ]
+    places = [f"{path}:{line} {name}" for path, tree in parsed().items() for line, name in empty_names(tree)]
     assert not places, f"call what these hold by its name: {', '.join(places)}"
+
+
+def test_a_docstring_begins_with_a_sentence_of_its_own() -> None:
+    places = [
+        f"{path}: {text.splitlines()[0]}"
+        for path, tree in parsed().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and FRAGMENT.match(text := ast.get_docstring(node) or "")
+    ]
+    assert not places, f"begin with a verb or a noun phrase: {places}"
 
 
 @pytest.mark.parametrize("code", ["found = 1", "def f(kept): ...", "self._told = 1", "[one for one in rows]"])

@@ -1,4 +1,4 @@
-"""Which development stacks run on this machine: a file for each in the user's state folder."""
+"""Development stacks that run on this machine: a file for each in the user's state folder."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ class Report(LedgerReader):
         return published[0] - starts[0] if starts and published else None
 
     def shown_epochs(self, epochs: Mapping[str, int]) -> dict[str, ShownEpoch]:
-        """By pipeline, the given epoch with its rows and transition times."""
+        """The given epoch of each pipeline with its rows and transition times."""
         rows = self._find_all("list_epoch_times", pipelines=list(epochs), epochs=list(epochs.values()))
         published = {}
         for row in rows:
