@@ -195,11 +195,11 @@ class RunKey:
     restate: str | None = field(default=None, compare=False)
     #: with `restate`: the epoch whose rows are to be shown again, in place of reading the range
     restore: int | None = field(default=None, compare=False)
-    #: what it is to read otherwise; None: whatever is usual for the pipeline
+    #: another input; None: the pipeline's usual one
     input: Input | None = field(default=None, compare=False)
-    #: and of a cursor's epochs, the number of which
+    #: of a cursor pipeline: the number of the epoch to restate
     epoch: int | None = field(default=None, compare=False)
-    #: the epoch that was shown to whoever asked for it, and is to be replaced; None: whichever is shown by then
+    #: the epoch to replace, as the user saw it; None: the one that is published by then
     replaces: int | None = field(default=None, compare=False)
 
     def part(self, pipeline: str) -> RunKey:
@@ -257,8 +257,8 @@ class Generation:
     root: int  #: the original
     number: int  #: 1: the first that took its place
     replaces: int  #: whose place it takes with its decision: generation number - 1
-    reason: str  #: what whoever asked for it said
-    restores: int | None = None  #: the earlier life whose rows it shows again; None: it has read its range
+    reason: str  #: given by the user
+    restores: int | None = None  #: the earlier generation whose rows it shows again; None: it has read its range
     #: with state: the last one whose place it takes, of all from `replaces` on; None: it takes that one's alone
     through: int | None = None
 

@@ -193,7 +193,7 @@ class UnknownEpoch(Terminal):
 
 
 class LedgerConflict(Terminal):
-    """A sink knows something that this ledger doesn't, another life's marker, or a token it never issued; or it has no
+    """A sink knows something that this ledger doesn't, a marker of another decision, or a token it never issued; or it has no
     marker of what this ledger calls published."""
 
 

@@ -18,7 +18,7 @@ from lockstep.ledger import Ledger
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.stage import Leaving, stage
 from lockstep.protocol.stage_job import Launch
-from lockstep.wal.request import JOB, has_ended, read_request, stands, write_error
+from lockstep.wal.request import JOB, has_ended, is_requested, read_request, write_error
 from tests.crash.world import Numbers, OpenNumbers, World, write_others, write_parquet
 
 
@@ -277,14 +277,14 @@ def test_an_attempt_that_is_void_seals_nothing_and_then_takes_the_request_away(
     found: list[bool] = []
 
     def find_out() -> None:
-        found.append(stands(cluster.requests[handle]))
+        found.append(is_requested(cluster.requests[handle]))
         with pytest.raises(Fenced):
             look(world, day, cluster)
 
     with meanwhile_at(CrashPoint.ABORT_AFTER_RAISE, find_out):
         world.run_task("abort", _run(day), day)
     assert found == [True], "its job is at work and its folder stands"
-    assert not stands(cluster.requests[handle]), "by which the job's driver ends"
+    assert not is_requested(cluster.requests[handle]), "by which the job's driver ends"
     with pytest.raises(Fenced):
         look(world, day, cluster)
 

@@ -38,7 +38,7 @@ from lockstep.protocol.recover import recover
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.stage import Leaving, stage
 from lockstep.states import EpochState
-from lockstep.wal.request import RESULT, StageRequest, has_ended, stands
+from lockstep.wal.request import RESULT, StageRequest, has_ended, is_requested
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
 from stack.spark import spark_environment
@@ -189,15 +189,15 @@ def test_a_driver_goes_on_unless_its_request_was_gone_twice(monkeypatch: pytest.
 def test_a_request_stands_unless_it_is_known_to_be_gone(tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
     request = f"file://{tmp_path}/7/_request.json"
-    assert not stands(request)
+    assert not is_requested(request)
     (tmp_path / "7" / "_request.json").write_text("{}")
-    assert stands(request)
+    assert is_requested(request)
     (tmp_path / "7" / "_request.json").unlink()
     (tmp_path / "7").rmdir()
-    assert not stands(request)
+    assert not is_requested(request)
     (tmp_path / "7").touch()
     with pytest.raises(StagingUnavailable):
-        stands(request)
+        is_requested(request)
 
 
 def test_a_token_is_of_one_execution_of_one_deployment() -> None:

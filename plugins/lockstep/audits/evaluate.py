@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 _MOST_GROUPS = 100_000  #: of what a foreign system says
 _PATIENCE = timedelta(minutes=10)  #: with its answer
 SAMPLE = 20  #: rows that offend, kept of each audit
-_SEVERAL = "it takes the place of several epochs, and this is of one"
+_SEVERAL = "it replaces several epochs, and the bound is for one"
 _SHOWN = ("BinderException", "CatalogException", "ParserException", "PermissionException", "SyntaxException")
 
 VARIABLE = "LOCKSTEP_AUDIT_BYTES"

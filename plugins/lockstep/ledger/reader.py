@@ -182,11 +182,11 @@ class LedgerReader:
         row = self._find_one("find_run", dag_id=run.dag_id, run_id=run.run_id)
         return row["restate_reason"] if row else None
 
-    def restate_reasons(self, life: Epoch) -> list[tuple[Epoch, str]]:
+    def restate_reasons(self, epoch: Epoch) -> list[tuple[Epoch, str]]:
         """Generations of a range with the restate reasons of their runs, oldest first; void ones are omitted."""
         return [
             (to_epoch(row), row["restate_request"])
-            for row in self._find_all("list_restate_reasons", pipeline=life.pipeline, root=life.root)
+            for row in self._find_all("list_restate_reasons", pipeline=epoch.pipeline, root=epoch.root)
         ]
 
     def require_current(self, attempt: Attempt) -> None:

@@ -90,8 +90,8 @@ def _ask_sinks(
                 sinks[name] = read_cuts
         except (TargetUnreadable, TargetChanged, LedgerConflict) as error:
             unreadable[name] = str(error)
-    lives = [life for item in lost for life in ledger.generations(ledger.epoch(pipeline, item))]
-    return sinks, unreadable, {number for item in lives for number in _both(ledger, item) if number <= cut.newest}
+    generations = [generation for item in lost for generation in ledger.generations(ledger.epoch(pipeline, item))]
+    return sinks, unreadable, {number for item in generations for number in _both(ledger, item) if number <= cut.newest}
 
 
 def _newest_cut(ledger: Ledger, pipeline: str) -> tuple[Epoch, EpochCut]:

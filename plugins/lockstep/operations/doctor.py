@@ -372,8 +372,8 @@ def _leftovers(runtime: Runtime) -> Iterator[Finding]:
         says = f"{rubbish} folders of dead attempts take up room in staging"
         yield Finding("staging", runtime.pipeline, Severity.WARNING, says, suggestions.recover(runtime.pipeline))
     deployment = runtime.ledger.deployment()
-    for stranger in runtime.staging.unknown_files(deployment, runtime.pipeline, exclude=kept_epochs(runtime)):
-        says = f"{stranger} isn't Lockstep's: nothing touches it"
+    for file in runtime.staging.unknown_files(deployment, runtime.pipeline, exclude=kept_epochs(runtime)):
+        says = f"{file} isn't Lockstep's: nothing touches it"
         yield Finding("staging", runtime.pipeline, Severity.WARNING, says)
 
 

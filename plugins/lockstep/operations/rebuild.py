@@ -145,7 +145,7 @@ class _Asked:
 
 
 @dataclass(frozen=True)
-class _Life:
+class _Place:
     """An epoch's range and generation by its markers. `succeeded`: another epoch has replaced it."""
 
     interval: Interval
@@ -162,7 +162,7 @@ class _Look:
     refused: list[str] = field(default_factory=list)
     unproven: list[str] = field(default_factory=list)
     noted: dict[str, list[int]] = field(default_factory=dict)  #: what isn't proven of single epochs: which
-    _lives: dict[int, _Life] = field(default_factory=dict)  #: of an interval pipeline
+    _places: dict[int, _Place] = field(default_factory=dict)  #: of an interval pipeline
 
     @cached_property
     def _specs(self) -> dict[str, Json]:
@@ -194,7 +194,7 @@ class _Look:
         published = sorted({number for record in records for number in record.proofs})
         self._refuse_parts(records)
         whole = [number for number in published if not any(number in record.partly for record in records)]
-        self._lives = self._find_lives(whole, records)
+        self._places = self._find_generations(whole, records)
         epochs = [epoch for number in whole if (epoch := self._epoch(number, records, executions, number in retained))]
         leftovers = self._left(records, executions, set(published))
         self._tell_gaps(published, retained)
@@ -232,8 +232,8 @@ class _Look:
         manifest_hash = self._agreed(number, proofs)
         if cut_off := [name for name, marker in proofs.items() if not marker.whole]:
             self._note(number, f"was cut off on its way to {', '.join(cut_off)}, and may be incomplete there")
-        life = self._lives.get(number)
-        if manifest_hash is None or (life is None and self.defined.identity is KeyedBy.INTERVAL):
+        place = self._places.get(number)
+        if manifest_hash is None or (place is None and self.defined.identity is KeyedBy.INTERVAL):
             return None
         folders = [record for record in executions if record.epoch == number]
         wal = self._find_wal(folders, manifest_hash)
@@ -245,7 +245,7 @@ class _Look:
             if record.sink.name not in publishing and record.keeps_record and record.now is None
         ]
         lost = list[_Asked]()
-        succeeded = life is not None and life.succeeded  # which isn't planned before all that
+        succeeded = place is not None and place.succeeded  # which isn't planned before all that
         if archived is not None or succeeded:  # every sink of its plan has shown it
             if lacking:
                 self._note(number, f"was cleaned up, and {_names(lacking)} shows none of it: it came later, or lost it")
@@ -262,8 +262,8 @@ class _Look:
         tokens = self._tokens(number, records, folders, votes, manifest)
         return RebuiltEpoch(
             id=number,
-            interval=life.interval if life else None,
-            generation=life.generation if life else None,
+            interval=place.interval if place else None,
+            generation=place.generation if place else None,
             plan=self._plan(number, request, votes),
             wal=self._folder(number, wal, manifest, proofs),
             manifest_hash=manifest_hash,
@@ -282,11 +282,11 @@ class _Look:
         if len(hashes) == 1:
             return hashes.pop()
         self._refuse(
-            f"sinks {', '.join(markers)} show epoch {number} of different manifests: one holds another life of it"
+            f"sinks {', '.join(markers)} show epoch {number} of different manifests: one has another version of it"
         )
         return None
 
-    def _find_lives(self, whole: Sequence[int], records: Sequence[_Asked]) -> dict[int, _Life]:
+    def _find_generations(self, whole: Sequence[int], records: Sequence[_Asked]) -> dict[int, _Place]:
         """Range and generation of each epoch, by its markers. A range with a missing or duplicate generation isn't
         rebuilt at all."""
         ranges: dict[Interval, dict[int, int]] = {}
@@ -299,16 +299,18 @@ class _Look:
             numbers = ranges.setdefault(interval, {})
             if generation in numbers:
                 problem = f"epochs {numbers[generation]} and {number} are both generation {generation} of {interval}"
-                self._refuse(f"{problem}: one of them is of another life of the ledger")
+                self._refuse(f"{problem}: one of them is of another ledger")
             numbers[generation] = number
-        generations: dict[int, _Life] = {}
+        generations: dict[int, _Place] = {}
         for interval, numbers in ranges.items():
             if self._refuse_gaps(interval, numbers, records):
                 continue
             for place, number in numbers.items():
-                life = Generation(numbers[0], place, numbers[place - 1], _NOBODY_KNOWS_WHY) if place else None
-                generations[number] = _Life(interval, life, place + 1 in numbers)
-        if restated := [number for number, life in generations.items() if life.generation]:
+                generation_data = (
+                    Generation(numbers[0], place, numbers[place - 1], _NOBODY_KNOWS_WHY) if place else None
+                )
+                generations[number] = _Place(interval, generation_data, place + 1 in numbers)
+        if restated := [number for number, generation_data in generations.items() if generation_data.generation]:
             self.unproven.append(
                 f"why {_epochs(sorted(restated))} took the place of others isn't known, nor which runs and commands "
                 "asked for it: one of these that is run again, or cleared, restates its range once more"

@@ -40,7 +40,7 @@ def replan(runtime: Runtime, epoch_id: int, reason: str, run: RunKey | None = No
     advice = f"put them back for as long, or give it up: {suggestions.void(old.pipeline, old.id)}"
     require_shown_alike(runtime, runtime.ledger.replaced(old), f"replan {old}", advice)
     claims: Mapping[str, Sequence[Claim]] = {}
-    if old.restores is not None:  # its rows are an earlier life's, whatever today's input is
+    if old.restores is not None:  # its rows are an earlier generation's, regardless of today's input
         plan = plan_restored(runtime, runtime.ledger.epoch(runtime.pipeline, old.restores))
     elif _keeps_range(runtime, old):
         plan = plan_again(runtime, [old], afresh=old.plan.input is not Input.FROZEN)

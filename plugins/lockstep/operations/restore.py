@@ -20,7 +20,7 @@ from lockstep.states import EpochState
 
 @dataclass(frozen=True)
 class Restorable:
-    """An earlier life of a range, and what shows it now. `refusals`: why its rows can't be shown again, by sink, or
+    """An earlier generation of a range, and the epoch that shows the range now. `refusals`: why its rows can't be shown again, by sink, or
     under "" where no sink is the cause. `rows`, `shown_rows`: of each output, by the seals; `other_columns`: outputs
     that have others than are shown: whether sinks take them is asked before anything is planned."""
 

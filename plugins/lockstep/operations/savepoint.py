@@ -32,7 +32,7 @@ def export(runtime: Runtime, to: str, epoch_id: int | None = None) -> Savepoint:
         )
     if runtime.ledger.has_claims(runtime.pipeline):
         raise InvalidPipeline(
-            f"pipeline {runtime.pipeline} reads files: which ones it has read stands in this ledger's claims and in no "
+            f"pipeline {runtime.pipeline} reads files: which ones it has read is only in this ledger's claims, in no "
             "position, so a savepoint can't carry it to another pipeline"
         )
     assert epoch.wal is not None and epoch.manifest_hash is not None, "a decided epoch is sealed"

@@ -99,7 +99,7 @@ def _open(runtime: Runtime, epoch: Epoch, output: str) -> SealedWal:
     if output in manifest.outputs and manifest.outputs[output].home is not None:
         return runtime.staging.at_home(manifest)
     raise WalGone(
-        f"the WAL of {epoch} isn't kept: it is {epoch.state}, what it held stands in the sinks. Say how long WALs are "
+        f"the WAL of {epoch} isn't kept: it is {epoch.state}, its rows are in the sinks. Say how long WALs are "
         "to stay with Pipeline(keep_wal=…); `lockstep wal list " + epoch.pipeline + "` names those that are there"
     )
 

@@ -176,10 +176,10 @@ def _sweep_folders(runtime: Runtime, report: RecoveryReport) -> None:
     for feature in runtime.features:
         report.swept += feature.sweeping_folders(runtime)
     report.swept += sweep_folders(runtime)
-    for stranger in runtime.staging.unknown_files(
+    for file in runtime.staging.unknown_files(
         runtime.ledger.deployment(), runtime.pipeline, exclude=kept_epochs(runtime)
     ):
-        _log.warning("not Lockstep's, left alone: %s", stranger)
+        _log.warning("not Lockstep's, left alone: %s", file)
 
 
 def known_sinks(runtime: Runtime) -> list[Json]:

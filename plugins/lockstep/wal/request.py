@@ -232,7 +232,7 @@ def has_ended(request_uri: str) -> bool:
     return any(staging.has_json(folder, word) for word in (RESULT, ERROR))
 
 
-def stands(request_uri: str) -> bool:
+def is_requested(request_uri: str) -> bool:
     """Whether the request exists: it is deleted when its attempt is void. Raises `StagingUnavailable` if that can't be
     determined."""
     staging, folder = _place(request_uri)

@@ -36,7 +36,7 @@ from lockstep.connections.environment import EnvironmentConnections
 from lockstep.errors import InvalidPipeline, LockstepError
 from lockstep.pipeline import Pipeline
 from lockstep.spark.session import cancel, connect, forget_parent_client, is_remote, session
-from lockstep.wal.request import read_request, stands, write_error
+from lockstep.wal.request import is_requested, read_request, write_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,7 +108,7 @@ def _watch_request(request_uri: str, done: threading.Event, give_up: Callable[[]
         if done.wait(LOOK_SECONDS):
             return
         try:
-            missed = 0 if stands(request_uri) else missed + 1
+            missed = 0 if is_requested(request_uri) else missed + 1
         except (LockstepError, OSError):  # unknown: go on
             missed = 0
     if not done.is_set():

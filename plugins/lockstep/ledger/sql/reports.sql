@@ -149,7 +149,7 @@ CROSS JOIN LATERAL (
     SELECT id, span, planned_at FROM lockstep.epoch
     WHERE pipeline = p.name AND state IN ('published', 'cleaned') ORDER BY id DESC LIMIT 1
 ) s
-LEFT JOIN LATERAL (  -- a life that takes another's place ends where that one did
+LEFT JOIN LATERAL (  -- a generation ends where the replaced one did
     SELECT planned_at FROM lockstep.epoch
     WHERE s.span IS NULL AND pipeline = p.name AND state IN ('published', 'cleaned', 'replaced') AND generation = 0
     ORDER BY id DESC LIMIT 1
