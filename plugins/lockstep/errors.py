@@ -193,8 +193,8 @@ class UnknownEpoch(Terminal):
 
 
 class LedgerConflict(Terminal):
-    """A sink knows something that this ledger doesn't, a marker of another decision, or a token it never issued; or it has no
-    marker of what this ledger calls published."""
+    """A sink has a marker of another decision or a token that this ledger never issued, or it lacks the marker of an
+    epoch that this ledger calls published."""
 
 
 class LedgerRefused(Terminal):

@@ -20,9 +20,10 @@ from lockstep.states import EpochState
 
 @dataclass(frozen=True)
 class Restorable:
-    """An earlier generation of a range, and the epoch that shows the range now. `refusals`: why its rows can't be shown again, by sink, or
-    under "" where no sink is the cause. `rows`, `shown_rows`: of each output, by the seals; `other_columns`: outputs
-    that have others than are shown: whether sinks take them is asked before anything is planned."""
+    """An earlier generation of a range, and the epoch that shows the range now. `refusals`: why its rows can't be shown
+    again, by sink, or under "" if no sink is the cause. `rows`, `shown_rows`: per output, by the seals;
+    `other_columns`: outputs with other columns than are shown; sinks are asked whether they take them before anything
+    is planned."""
 
     epoch: int
     generation: int  #: 0: the original
