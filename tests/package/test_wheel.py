@@ -110,7 +110,7 @@ for found in pkgutil.walk_packages(lockstep.__path__, "lockstep."):
 NEEDS = {
     "from lockstep.sinks import HttpSink": "http",
     "from lockstep.sinks import DeltaSink; DeltaSink('t', output='o', path='/t').open(None)": "delta",
-    "from lockstep.connections.duckdb.engine import engine; engine().__enter__()": "duckdb",
+    "from lockstep.connections.duckdb import engine; engine().__enter__()": "duckdb",
     "from lockstep.sinks import IcebergSink": "iceberg",
     "from lockstep.sinks import KafkaSink": "kafka",
     "from lockstep.sources import KafkaSource": "kafka",

@@ -37,7 +37,7 @@ from lockstep.audits.audit import (
     Volume,
 )
 from lockstep.audits.calling import MOST_BYTES, offending, plain_rows
-from lockstep.connections.duckdb.engine import MEMORY, WatchedBatches, engine
+from lockstep.connections.duckdb import MEMORY, WatchedBatches, engine
 from lockstep.connections.postgres.connection import read_rows
 from lockstep.definition.conservation import UNACCOUNTED
 from lockstep.epoch import AuditResult, Interval, Json

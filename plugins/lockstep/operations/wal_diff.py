@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lockstep.connections.duckdb.engine import WatchedBatches, engine
+from lockstep.connections.duckdb import WatchedBatches, engine
 from lockstep.errors import QueryRefused
 from lockstep.operations.wal_log import find_output, naming_refusals, open_output
 from lockstep.protocol.runtime import Runtime

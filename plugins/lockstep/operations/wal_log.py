@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lockstep.connections.duckdb.engine import WatchedBatches, engine
+from lockstep.connections.duckdb import WatchedBatches, engine
 from lockstep.definition.wal_retention import RetainedWal, WalRetention
 from lockstep.epoch import Epoch
 from lockstep.errors import InvalidPipeline, QueryRefused, WalCorrupt, WalGone

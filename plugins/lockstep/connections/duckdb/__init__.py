@@ -1,1 +1,0 @@
-"""DuckDB, which answers SQL over rows that it is handed."""
