@@ -353,7 +353,7 @@ class Participant:
     attempt: int | None
     vote: Vote | None
     execution: int | None = None  #: the largest token with which `prepare` has started
-    publication: str | None = None  #: how it was published: see `lockstep.sinks.base.Publication`
+    publication: str | None = None  #: how it was published: see `lockstep.sinks.values.Publication`
     unproven: str | None = None  #: of a published one: why nothing proves that the sink shows what was sealed
     compared_at: datetime | None = field(default=None, compare=False)  #: when the sink was last read back
     compared_by: str | None = field(default=None, compare=False)

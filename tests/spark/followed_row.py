@@ -1,4 +1,4 @@
-"""Moves one CSV row into PostgreSQL and prints which modules of the library it enters, by phase, each once, in order.
+"""Moves one CSV row into PostgreSQL and prints the modules that it enters, by phase, in the order of their first call.
 
     python -m tests.spark.followed_row SPARK LEDGER WAREHOUSE FOLDER
 
@@ -32,7 +32,6 @@ class Follower:
     def __init__(self) -> None:
         self.modules: dict[str, dict[str, None]] = {phase: {} for phase in ("run_epoch", *PHASES)}
         self._phase = "run_epoch"
-        self._entered: set[str] = set()
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
         file = frame.f_code.co_filename
@@ -42,9 +41,7 @@ class Follower:
         phase = module.removeprefix("protocol.")
         if phase in PHASES and not self.modules[phase]:
             self._phase = phase
-        if module not in self._entered:
-            self._entered.add(module)
-            self.modules[self._phase][module] = None
+        self.modules[self._phase][module] = None
 
 
 def unchanged(inputs: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -76,7 +76,7 @@ class Ledger(LedgerReader):
             Role.BEGIN, lambda tx: steps.register_pipeline(tx, pipeline, identity, recovery_grace, settings, retention)
         )
 
-    def require_identity(
+    def update_pipeline(
         self,
         pipeline: str,
         identity: KeyedBy,

@@ -67,7 +67,7 @@ def begin_unless_idle(
     run = replace(run, interval=interval or run.interval)
     _require_range(runtime, run)
     require_same_pipeline(runtime)
-    runtime.ledger.require_identity(
+    runtime.ledger.update_pipeline(
         pipeline.name, pipeline.identity, pipeline.recovery_grace, pipeline.sink_settings(), pipeline.wal_retention
     )
     try:

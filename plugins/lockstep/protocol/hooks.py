@@ -5,7 +5,8 @@ modules of `lockstep.protocol` call these hooks and import no feature.
 
 Rules:
 
-- A role calls the features in the order of the list, and each hook once in one running of the role.
+- A role calls the features in the order of the list. A hook may be called more than once in one run of a role:
+  `selecting` and `opening` for each try to plan, `describing` for each description that a sink gets.
 - Hooks are idempotent, as every step of a role is: a role that died is run again from its beginning.
 - A hook that raises ends the role at that place, as a failing step of the role itself does. Nothing is caught, unless
   the hook's docstring says so.
@@ -139,7 +140,8 @@ class Feature:
     # --- cleanup ---
 
     def cleaning(self, runtime: Runtime, epoch: Epoch) -> None:
-        """The epoch is published in every sink; nothing of it has been deleted."""
+        """The epoch is published in every sink; nothing of it has been deleted. Called again until the cleanup is
+        recorded: the place for notices of publication, which are at least once."""
 
     def archived(self, runtime: Runtime, epoch: Epoch) -> None:
         """The epoch's manifest is archived. Its WAL is about to be deleted."""
@@ -171,7 +173,7 @@ class Feature:
     # --- recover ---
 
     def sink_swept(self, runtime: Runtime, sink: Sink, opened: OpenSink, specs: Sequence[Json]) -> int:
-        """The sink's transactions are resolved. `known`: specs of the pipeline's sinks. Return how many other things
+        """The sink's transactions are resolved. `specs`: of the pipeline's sinks. Return how many other things
         were deleted."""
         return 0
 

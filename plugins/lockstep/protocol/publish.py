@@ -125,7 +125,7 @@ def _send_shard(runtime: Runtime, epoch: Epoch, participant: Participant, shard:
         _naming_restage(epoch),
         hold_publisher_lease(runtime.ledger, epoch, sink.name, Role.PUBLISH),
     ):
-        epoch, token = _take_token(runtime, epoch, sink, vote, Role.PUBLISH)
+        epoch, token = _enter_turn(runtime, epoch, sink, vote, Role.PUBLISH)
         reach(CrashPoint.PUBLISH_BEFORE_SINK)
         described, wal = runtime.sink_epoch(epoch, token), runtime.sealed_outputs(epoch, sink)
         publication = sink.publish_shard(described, vote, wal, shard)
@@ -137,7 +137,7 @@ def _send_shard(runtime: Runtime, epoch: Epoch, participant: Participant, shard:
 def _publish(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, age: timedelta | None, role: Role) -> Epoch:
     """Make the epoch visible in the sink, and record that. `age`: of the sink's prepared transaction."""
     began = time.monotonic()
-    epoch, token = _take_token(runtime, epoch, sink, vote, role)
+    epoch, token = _enter_turn(runtime, epoch, sink, vote, role)
     if isinstance(sink, TwoPhaseCommitSink):
         sink.warn_of_timeout(vote.handle, age)
     reach(CrashPoint.PUBLISH_BEFORE_SINK)
@@ -160,8 +160,9 @@ def _publish(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, age: ti
     return epoch
 
 
-def _take_token(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, role: Role) -> tuple[Epoch, int]:
-    """Check that the sink shows the epoch before and that the WAL can be sent. Return the epoch and a fresh token."""
+def _enter_turn(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, role: Role) -> tuple[Epoch, int]:
+    """Require that the sink shows the preceding epoch, and check the WAL if a part of it may have been sent already.
+    Return the epoch, read again, and a new token."""
     runtime.ledger.require_predecessor_published(epoch, sink.name)
     if sink.numbers_rows and not sink.has_shown(runtime.sink_epoch(epoch, vote.token)):
         # of a damaged WAL nothing is sent: the rest of a restaged one could come in another order

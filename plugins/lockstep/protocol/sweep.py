@@ -131,33 +131,34 @@ class DeletionGuard:
 
 
 def sweep_sink(
-    runtime: Runtime, sink: OpenSink, *, only: int | None = None, below: int = 0, clearance: DeletionGuard | None = None
+    runtime: Runtime, sink: OpenSink, *, only: int | None = None, below: int = 0, guard: DeletionGuard | None = None
 ) -> list[Txn]:
-    """Resolve the pending transactions of `sink`, of epoch `only` or of all, and return them. `clearance`: the guard of
+    """Resolve the pending transactions of `sink`, of epoch `only` or of all, and return them. `guard`: the guard of
     a caller that sweeps more than this sink, and calls `require_all` at its end.
 
     Raises `LedgerConflict` for a token that this ledger never issued; `SinkUnavailable`, once all the rest is resolved,
     for epochs of which another sink can't be asked.
     """
-    cleared = clearance or DeletionGuard(runtime)
+    alone = guard is None
+    guard = guard or DeletionGuard(runtime)
     pending = [txn for txn in sink.pending() if only is None or txn.epoch == only]
-    resolved = [txn for txn in pending if _sweep(runtime, sink, txn, below, cleared)]
-    if clearance is None:
-        cleared.require_all()
+    resolved = [txn for txn in pending if _sweep(runtime, sink, txn, below, guard)]
+    if alone:
+        guard.require_all()
     return resolved
 
 
-def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int, cleared: DeletionGuard) -> bool:
+def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int, guard: DeletionGuard) -> bool:
     epoch = require_known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
     participant = runtime.ledger.participants(runtime.pipeline, txn.epoch).get(sink.name)
-    _require_decided(epoch, participant, txn)
+    _require_decided_manifest(epoch, participant, txn)
     verdict = judge(epoch, participant, txn.token, below)
     if verdict is DeletionVerdict.KEEP:
         vote = participant.vote if participant else None
         if participant and vote and vote.token == txn.token and isinstance(sink, TwoPhaseCommitSink):
             sink.warn_of_timeout(txn.handle, participant.age)
         return False
-    if not below and not cleared.given_for(epoch):  # a sink that is preparing asks its own target only
+    if not below and not guard.given_for(epoch):  # a sink that is preparing asks its own target only
         return False
     reach(CrashPoint.ROLLBACK_BEFORE_SINK)
     if verdict is DeletionVerdict.FINISH and isinstance(sink, TwoPhaseCommitSink):
@@ -171,7 +172,7 @@ def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int, cleared: Dele
     return True
 
 
-def _require_decided(epoch: Epoch, participant: Participant | None, txn: Txn) -> None:
+def _require_decided_manifest(epoch: Epoch, participant: Participant | None, txn: Txn) -> None:
     """Raise `LedgerConflict` for the decided token with another manifest, which may neither be committed nor rolled
     back."""
     if epoch.state not in DECIDED or participant is None or participant.vote is None:
@@ -184,12 +185,13 @@ def _require_decided(epoch: Epoch, participant: Participant | None, txn: Txn) ->
         )
 
 
-def sweep_folders(runtime: Runtime, *, only: int | None = None, clearance: DeletionGuard | None = None) -> int:
+def sweep_folders(runtime: Runtime, *, only: int | None = None, guard: DeletionGuard | None = None) -> int:
     """Delete the folders of WALs and of state that can never be read again, and return how many. Raises as
     `sweep_sink`."""
-    swept, cleared, failed = 0, clearance or DeletionGuard(runtime), list[LockstepError]()
+    alone = guard is None
+    swept, guard, failed = 0, guard or DeletionGuard(runtime), list[LockstepError]()
     for epoch, token, folder in find_rubbish(runtime, only):
-        if not cleared.given_for(epoch):
+        if not guard.given_for(epoch):
             continue
         try:
             for feature in runtime.features:
@@ -200,9 +202,9 @@ def sweep_folders(runtime: Runtime, *, only: int | None = None, clearance: Delet
         runtime.staging.discard(folder)
         swept += 1
     for feature in runtime.features:
-        swept += feature.folders_swept(runtime, only, cleared)
-    if clearance is None:
-        cleared.require_all()
+        swept += feature.folders_swept(runtime, only, guard)
+    if alone:
+        guard.require_all()
     if failed:
         raise failed[0]
     return swept
@@ -298,16 +300,16 @@ def roll_back(runtime: Runtime, epoch: Epoch) -> None:
 
     Sweeps all sinks that can be reached, then raises as `sweep_sink`; recovery does the rest.
     """
-    cleared, failed = DeletionGuard(runtime), list[LockstepError]()
+    guard, failed = DeletionGuard(runtime), list[LockstepError]()
     for name, spec in epoch.plan.sinks.items():
         try:
             with runtime.opened(runtime.sink_of(epoch, name)) as sink:
-                sweep_sink(runtime, sink, only=epoch.id, clearance=cleared)
+                sweep_sink(runtime, sink, only=epoch.id, guard=guard)
         except (Retryable, InvalidPipeline) as error:
-            cleared.miss(spec, error)
+            guard.miss(spec, error)
             failed.append(error)
-    sweep_folders(runtime, only=epoch.id, clearance=cleared)
-    cleared.require_all()
+    sweep_folders(runtime, only=epoch.id, guard=guard)
+    guard.require_all()
     if failed:
         raise failed[0]
     for feature in runtime.features:

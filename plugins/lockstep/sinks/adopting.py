@@ -211,7 +211,7 @@ class AdoptingSink(OpenSink, Generic[TableVersion]):
             marker_of_range = self.marker_of_span_in(head, epoch.span)
             if marker_of_range is not None and marker_of_range.epoch != epoch.id:
                 raise shown_before(self.name, epoch, marker_of_range)
-        return self._require_decided(epoch, marker)
+        return self._require_ledger_manifest(epoch, marker)
 
     # --- recovery and verification ---
 

@@ -256,9 +256,9 @@ class OpenSink(ABC):
         return self._proof(epoch) is not None
 
     def _proof(self, epoch: SinkEpoch) -> Marker | None:
-        return self._require_decided(epoch, self._find_own(epoch))
+        return self._require_ledger_manifest(epoch, self._find_own(epoch))
 
-    def _require_decided(self, epoch: SinkEpoch, marker: Marker | None) -> Marker | None:
+    def _require_ledger_manifest(self, epoch: SinkEpoch, marker: Marker | None) -> Marker | None:
         if marker and marker.manifest_hash != epoch.manifest_hash:
             raise LedgerConflict(
                 f"sink {self.name}: epoch {epoch.id} carries the marker of manifest {marker.manifest_hash[:12]}, the "

@@ -94,7 +94,7 @@ class AdoptableWalFile:
 
 
 class OutputBatches:
-    """Rows of one output; satisfies `lockstep.sinks.base.Batches`. Every iteration reads and verifies anew.
+    """Rows of one output; satisfies `lockstep.sinks.values.Batches`. Every iteration reads and verifies anew.
 
     A row is returned only after size, sha256, schema and row count of its file matched the manifest, and from the
     hashed bytes (`lockstep.wal.parquet`). A differing file is read once more, bypassing caches where possible, before
@@ -212,7 +212,7 @@ class OutputBatches:
 
 
 class UnsealedFile:
-    """Rows of one file before the seal; satisfies `lockstep.sinks.base.Batches`.
+    """Rows of one file before the seal; satisfies `lockstep.sinks.values.Batches`.
 
     The rows come from the bytes described by `file`, which must be compared with the manifest after the seal. Raises
     `WalCorrupt` for an invalid Parquet file, `StagingUnavailable`.

@@ -17,7 +17,9 @@ from lockstep.sinks.append_only.records import ENVELOPE, JsonRecords, Origin
 from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.sinks.write_ahead import NothingSent
 
-_RECORDS, _BYTES = 1000, 1 << 16  # a write
+_MAX_RECORDS = 1000  #: of one write
+_STDOUT_BYTES, _TCP_BYTES = 1 << 16, 1 << 18  #: of one write
+_ANSWER = 200  #: bytes of an answer that a message quotes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class StdoutSink(AppendOnlySink):
 
 def _print_records(sink: str, records: JsonRecords, origin: Origin) -> None:
     started = False
-    for chunk in records.chunks(_RECORDS, _BYTES):
+    for chunk in records.chunks(_MAX_RECORDS, _STDOUT_BYTES):
         try:
             _write(chunk.body if started else b"\n" + chunk.body)
         except (OSError, UnicodeError) as error:
@@ -54,10 +56,6 @@ def _write(data: bytes) -> None:
     else:  # a task's log
         sys.stdout.write(data.decode())
         sys.stdout.flush()
-
-
-_RECORDS, _BYTES = 1000, 1 << 18  # a write
-_ANSWER = 200  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +96,7 @@ class TcpSink(AppendOnlySink):
             with closing(connected) as connection:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 sent = 0
-                for chunk in records.chunks(_RECORDS, _BYTES):
+                for chunk in records.chunks(_MAX_RECORDS, _TCP_BYTES):
                     connection.sendall(chunk.body)
                     sent += chunk.count
                 connection.sendall(json.dumps({ENVELOPE: origin.envelope(end=sent)}).encode() + b"\n")

@@ -18,7 +18,7 @@ from lockstep.sinks.values import Batches, RowStatus, SinkEpoch
 
 
 @dataclass(frozen=True)
-class TargetTable:
+class CatalogTable:
     """A target table with its columns, as the transaction that has read the catalogue sees them.
 
     `epoch_column`: the column that the sink fills, as the table spells it; None if the table has none.
@@ -82,7 +82,7 @@ class TargetTable:
 
 
 @dataclass(frozen=True)
-class OutputTable:
+class OutputMapping:
     """One output and the table that its rows go into.
 
     `upserts` None: rows are appended. `adds_columns`: the table gets the columns that the output has and it lacks; but
@@ -101,29 +101,29 @@ class OutputTable:
     def where(self) -> str:
         return self.dialect.where
 
-    def find(self, cursor: Cursor) -> TargetTable | None:
+    def find(self, cursor: Cursor) -> CatalogTable | None:
         """The table, None if there is none. Raises `PreflightRefused` for one that can't keep rows safely."""
         columns = self.dialect.find_columns(cursor, self.relation)
         if columns is None:
             return None
         name = self.epoch_column
         spelled = self.dialect.find_column(columns, name) if name else None
-        return TargetTable(self.relation, columns, spelled, name)
+        return CatalogTable(self.relation, columns, spelled, name)
 
-    def require(self, cursor: Cursor) -> TargetTable:
+    def require(self, cursor: Cursor) -> CatalogTable:
         """`find` the table. Raises `PreflightRefused` also if there is none."""
         table = self.find(cursor)
         if table is None:
             raise PreflightRefused(f"{self.where}: table {self.relation} is gone: create it again")
         return table
 
-    def compare(self, table: TargetTable, schema: pa.Schema) -> None:
+    def compare(self, table: CatalogTable, schema: pa.Schema) -> None:
         """Raises `PreflightRefused` with every column of `schema`, and of the table, that doesn't fit."""
         if len(schema) == 0 and not self.dialect.accepts_no_columns:
             raise PreflightRefused(f"{self.where}: output {self.output} has no column")
         table.require_fit(f"{self.where}: output {self.output}", schema)
 
-    def open_for_rows(self, cursor: Cursor, schema: pa.Schema) -> TargetTable:
+    def open_for_rows(self, cursor: Cursor, schema: pa.Schema) -> CatalogTable:
         """The table, with columns for `schema`, now and until the transaction ends. Adds columns where that is part of
         the transaction. Raises `PreflightRefused` as `compare`."""
         if self.adds_columns and self.dialect.adds_columns_with_rows and not self.holds_rows:
@@ -176,7 +176,7 @@ class _HarmlessBatches:
 class TableLoad:
     """Appends one epoch's rows. `rejected` is raised when the server refuses them."""
 
-    table: OutputTable
+    table: OutputMapping
     epoch: int
     rejected: type[LockstepError]
 

@@ -23,7 +23,7 @@ from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.tables.dialect import Cursor, UniqueKey
 from lockstep.sinks.tables.own_tables import Owner
-from lockstep.sinks.tables.target import MarkerCommitter, MarkerTransaction, TableTarget
+from lockstep.sinks.tables.target import MarkerCommitter, MarkerTransaction, OpenTarget
 from lockstep.sinks.two_phase import EarlyTransaction, TwoPhaseCommitSink
 from lockstep.sinks.values import Batches, EpochCut, Marker, Publication, ReadCut, RowStatus, SinkEpoch, Txn
 from lockstep.sinks.write_ahead import Session, WriteAheadSink
@@ -34,7 +34,7 @@ class OpenTableSink(OpenSink):
 
     serves_many = True
 
-    def __init__(self, sink: Sink, target: TableTarget, *, create: bool, shared: bool) -> None:
+    def __init__(self, sink: Sink, target: OpenTarget, *, create: bool, shared: bool) -> None:
         super().__init__(sink)
         self._target, self._create, self._shared = target, create, shared
         self._database = target.dialect.database
@@ -158,7 +158,7 @@ class OpenTableSink(OpenSink):
 class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink):
     """One branch an epoch for all tables of the sink."""
 
-    def __init__(self, sink: Sink, target: TableTarget, *, create: bool, shared: bool) -> None:
+    def __init__(self, sink: Sink, target: OpenTarget, *, create: bool, shared: bool) -> None:
         super().__init__(sink, target, create=create, shared=shared)
         self._dialect, self._branches = target.dialect, target.branches
         #: for rows that wait for the decision: their transaction adds no columns, even if the table has lost some
@@ -329,7 +329,8 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink):
     def _roll_back_others(self, epoch: SinkEpoch, *, later: bool) -> None:
         """Roll back prepared epochs, or only `later` ones: their rows are in the WAL, and are written again."""
         for txn in self.pending():
-            if txn.epoch > epoch.id if later else txn.epoch != epoch.id:
+            other = txn.epoch > epoch.id if later else txn.epoch != epoch.id
+            if other:
                 self._branches.roll_back(txn.handle)
 
 
@@ -359,7 +360,7 @@ class _EarlyBranch:
 class WriteAheadTableSink(WriteAheadSink, OpenTableSink):
     """One transaction an epoch for all tables of the sink."""
 
-    def __init__(self, sink: Sink, target: TableTarget, *, create: bool, shared: bool) -> None:
+    def __init__(self, sink: Sink, target: OpenTarget, *, create: bool, shared: bool) -> None:
         super().__init__(sink, target, create=create, shared=shared)
         self._needs_turn = False
         self.committer = self._markers

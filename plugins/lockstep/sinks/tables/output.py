@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lockstep.errors import LockstepError, PreflightRefused, SinkRejected, TargetUnreadable
 from lockstep.sinks.tables.dialect import Cursor
-from lockstep.sinks.tables.load import OutputTable, TableLoad, TableUpsert, TargetTable
+from lockstep.sinks.tables.load import CatalogTable, OutputMapping, TableLoad, TableUpsert
 from lockstep.sinks.tables.own_tables import Owner, OwnTables
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, OnMissing, Order
 from lockstep.sinks.values import Batches, EpochCut, ReadCut, Replaced, RowStatus, SinkEpoch
@@ -31,7 +31,7 @@ class OutputRowCount(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TableOutput(OutputTable):
+class OpenOutput(OutputMapping):
     """One output of a sink, in a target that is open."""
 
     @property
@@ -41,7 +41,7 @@ class TableOutput(OutputTable):
     # --- preflight ---
 
     def preflight(self, cursor: Cursor, schemas: Mapping[str, pa.Schema] | None, *, create: bool) -> bool:
-        """True if the table is to get columns with the rows. Raises `PreflightRefused`; see `Sink.preflight`."""
+        """True if the table is to get columns with the rows. Raises `PreflightRefused`; see `OpenSink.preflight`."""
         dialect, key = self.dialect, () if self.upserts is None else self.upserts.keys[self.output]
         if schemas is not None and self.output not in schemas:
             raise PreflightRefused(f"{self.where}: the transform gave no output {self.output}, but {sorted(schemas)}")
@@ -244,7 +244,7 @@ class TableOutput(OutputTable):
     def _own_epoch_column(self, cursor: Cursor) -> str:
         return self._find_epoch_column(self.find(cursor), self.own.other_owners(cursor, self.relation))
 
-    def _find_epoch_column(self, table: TargetTable | None, owners: Sequence[Owner]) -> str:
+    def _find_epoch_column(self, table: CatalogTable | None, owners: Sequence[Owner]) -> str:
         """The column with the epoch of each row. Raises `PreflightRefused` if there is none."""
         if table is None:
             raise PreflightRefused(f"{self.where}: table {self.relation} does not exist any more")

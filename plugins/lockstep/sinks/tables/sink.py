@@ -12,8 +12,8 @@ from lockstep.errors import InvalidPipeline
 from lockstep.sinks.base import Sink
 from lockstep.sinks.tables.dialect import Dialect
 from lockstep.sinks.tables.open_sink import OpenTableSink, TwoPhaseTableSink, WriteAheadTableSink
-from lockstep.sinks.tables.output import TableOutput
-from lockstep.sinks.tables.target import TableTarget
+from lockstep.sinks.tables.output import OpenOutput
+from lockstep.sinks.tables.target import OpenTarget
 from lockstep.sinks.tables.upserts import Keys, Mode, Upserts
 from lockstep.sinks.values import SinkContext
 
@@ -146,8 +146,8 @@ class TableSink(Sink):
         relations = {output: self._relation(table, dialect.default_schema) for output, table in self.tables.items()}
         self._require_distinct(relations.values())  # "t" and "database.t" may be one
         outputs = {
-            output: TableOutput(dialect, output, relation, self.epoch_column, self.upserts, self.adds_columns)
+            output: OpenOutput(dialect, output, relation, self.epoch_column, self.upserts, self.adds_columns)
             for output, relation in relations.items()
         }
         kind = TwoPhaseTableSink if self.protocol == "two_phase" else WriteAheadTableSink
-        return kind(self, TableTarget(dialect, outputs), create=self.create, shared=self.shared)
+        return kind(self, OpenTarget(dialect, outputs), create=self.create, shared=self.shared)

@@ -12,7 +12,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import KeysHeld, LedgerConflict, LockstepError, PublishBlocked, SinkRejected, SinkUnavailable
 from lockstep.sinks.tables.dialect import Cursor, Dialect, TryAgain
-from lockstep.sinks.tables.output import TableOutput
+from lockstep.sinks.tables.output import OpenOutput
 from lockstep.sinks.tables.own_tables import OwnTables
 from lockstep.sinks.values import Batches, Guarantee, Marker, Replaced, SinkEpoch, Txn
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
@@ -71,7 +71,8 @@ class Branches:
 
 @dataclass
 class MarkerTransaction:
-    """An open transaction of one execution. `claimed` False: another one has the marker, or publishes; it is closed."""
+    """An open transaction of one execution. `claimed`: it has inserted the epoch's marker. A transaction that tried to
+    and found another session's marker, or another publisher, is closed."""
 
     epoch: SinkEpoch
     cursor: Cursor
@@ -84,11 +85,11 @@ class MarkerTransaction:
 
 
 @dataclass(frozen=True)
-class TableTarget:
+class OpenTarget:
     """The tables of a sink in one database. `outputs`: by output of the transform."""
 
     dialect: Dialect
-    outputs: Mapping[str, TableOutput]
+    outputs: Mapping[str, OpenOutput]
 
     @property
     def own(self) -> OwnTables:
@@ -166,7 +167,8 @@ class TableTarget:
             self.dialect.check_constraints(transaction.cursor)
 
     def _insert_marker(self, transaction: MarkerTransaction) -> bool:
-        """False on a lock timeout, with the transaction closed; else `transaction.claimed` says if it was inserted."""
+        """Set `transaction.claimed`, and close the transaction if another session has the marker. Returns False after a
+        lock timeout, with the transaction closed."""
         try:
             with self.dialect.database.naming("inserting the marker", SinkUnavailable):
                 transaction.claimed = self.own.insert_marker(transaction.cursor, transaction.epoch)
@@ -237,7 +239,8 @@ class TableTarget:
                 transaction.close()
                 self.branches.terminate_stale_sessions(as_shown)  # for the next try
             raise
-        if not may_be_absent if marker is None else marker.manifest_hash != replaced.manifest_hash:
+        differs = not may_be_absent if marker is None else marker.manifest_hash != replaced.manifest_hash
+        if differs:
             actual = f"manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
             raise LedgerConflict(
                 f"{self.dialect.where}: epoch {epoch.id} replaces epoch {replaced.id}, manifest "
@@ -259,7 +262,7 @@ class TableTarget:
     def _take_rows_away(
         self,
         transaction: MarkerTransaction,
-        table: TableOutput,
+        table: OpenOutput,
         replaced: Replaced,
         decided: bool,
         remove: Callable[[], str],
@@ -354,7 +357,7 @@ class MarkerCommitter(CheckpointCommitter):
 
     guarantee = Guarantee.EXACTLY_ONCE
 
-    def __init__(self, target: TableTarget) -> None:
+    def __init__(self, target: OpenTarget) -> None:
         self._target = target
         self._transaction = target.dialect.database.transaction
 
