@@ -68,7 +68,7 @@ def call_transform(pipeline: Pipeline, *arguments: Mapping[str, Any]) -> Any:
 
 
 def require_frames(pipeline: Pipeline, kind: str, frames: object) -> Mapping[str, DataFrame]:
-    """`found` if it is DataFrames by name. Raises `InvalidPipeline`. `kind`: the name is one of what."""
+    """The result if it is DataFrames by name. Raises `InvalidPipeline`. `kind`: the name is one of what."""
     example = "{" + ", ".join(f"{name!r}: …" for name in pipeline.outputs) + "}" if kind == "output" else "{…}"
     if not isinstance(frames, Mapping):
         raise InvalidPipeline(

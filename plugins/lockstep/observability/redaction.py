@@ -39,7 +39,7 @@ def cause(error: Exception, quotes: bool) -> Exception | None:
 
 
 def list_known(names: Iterable[str], accepted: Iterable[str]) -> str:
-    """The names of a header that are those of `known` columns, in any letters, and "?" for each other one: a file
+    """The names of a header that are `accepted`, in any case, and "?" for each other one: a file
     without a header has a row there."""
     small = {name.lower() for name in accepted}
     return ", ".join(name if rows_shown() or name.lower() in small else "?" for name in names)

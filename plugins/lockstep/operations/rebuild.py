@@ -589,7 +589,7 @@ class _Look:
 
 
 def _ask(sink: Sink, context: SinkContext, retained: Container[int], now: str | None = None) -> _Asked:
-    """`kept`: epochs that every sink has shown. Of any other a marker may be but one of several that it takes."""
+    """`retained`: epochs that every sink has shown. Of any other a marker may be but one of several that it takes."""
     with sink.opened(context) as opened:
         opened.preflight(None)
         keeps = opened.guarantee is not Guarantee.NONE

@@ -52,7 +52,7 @@ def find_restorable(runtime: Runtime, epoch: int, generation: int | None = None)
 
 
 def plan(runtime: Runtime, current: Epoch, restored: Epoch) -> Restorable:
-    """Say what would refuse to show `wanted`'s rows again. Every file of its WAL is compared with the manifest; sinks
+    """Say what would refuse to show `restored`'s rows again. Every file of its WAL is compared with the manifest; sinks
     are asked whether they can replace what they show, not whether they take the columns. Changes nothing."""
     refusals: dict[str, str] = {}
     try:
@@ -83,7 +83,7 @@ def plan(runtime: Runtime, current: Epoch, restored: Epoch) -> Restorable:
 
 
 def restore(runtime: Runtime, current: Epoch, restored: Epoch, reason: str) -> Member:
-    """Show `wanted`'s rows in the place of `current`'s. Called again with the same reason it goes on with what it
+    """Show `restored`'s rows in the place of `current`'s. Called again with the same reason it goes on with what it
     began, or finds that all is done. Raises `RestateRefused`, `EpochBusy`, and what the roles raise."""
     required = require_reason(reason)
     assert required is not None
@@ -111,7 +111,7 @@ def _rows(epoch: Epoch) -> dict[str, int]:
 
 
 def other_columns(restored: Epoch, current: Epoch) -> tuple[str, ...]:
-    """Outputs of `wanted` that have others than `current` shows, by the seals."""
+    """Outputs of `restored` that have others than `current` shows, by the seals."""
     was, now = (epoch.counted for epoch in (restored, current))
     return tuple(name for name in sorted(was) if was[name].get("columns") != now.get(name, {}).get("columns"))
 

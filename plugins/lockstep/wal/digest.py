@@ -467,7 +467,7 @@ class RowDigest:
             self._add((int(lanes[0].sum()), int(lanes[1].sum())), part.num_rows)
 
     def merge(self, digest: RowDigest) -> None:
-        """Add the rows of `other`. Raises ValueError if its columns differ by name or class."""
+        """Add the rows of `digest`. Raises ValueError if its columns differ by name or class."""
         self._row_of(digest._schema)
         self._add(digest._sums, digest.rows)
 
