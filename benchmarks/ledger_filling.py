@@ -6,13 +6,13 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 import psycopg2
 from psycopg2.extras import Json
 
 from lockstep.ledger import migrate
+from lockstep.ledger._connection import statement
 from stack.postgres import PostgresServer
 
 SOURCE = "landing"
@@ -22,15 +22,15 @@ _AT_ONCE = 250  # epochs of every pipeline in one statement
 _EPOCHS = """
 INSERT INTO lockstep.epoch (pipeline, id, span, state, attempt, attempted_at, owner_dag, owner_run, plan, wal,
                             manifest_hash, code_version, summary, planned_at, changed_at)
-SELECT p.name, n, CASE p.identity WHEN 'interval' THEN
+SELECT p.name, n, CASE p.keyed_by WHEN 'interval' THEN
            tstzrange(%(day)s::timestamptz + (n - 1) * interval '1 min',
                      %(day)s::timestamptz + n * interval '1 min') END,
        'cleaned', (n - 1) * %(pipelines)s + p.ordinal, at, p.name, 'run ' || n, p.plan,
        'wal/' || p.name || '/' || n, repeat(md5(p.name || n), 2), 'v1', %(summary)s::jsonb, at, at
 FROM generate_series(%(first)s::bigint, %(last)s::bigint) n
 CROSS JOIN (
-    SELECT name, identity, row_number() OVER (ORDER BY name) AS ordinal,
-           CASE identity WHEN 'interval' THEN replace(%(interval_plan)s, 'p0001', name)
+    SELECT name, keyed_by, row_number() OVER (ORDER BY name) AS ordinal,
+           CASE keyed_by WHEN 'interval' THEN replace(%(interval_plan)s, 'p0001', name)
                          ELSE replace(%(cursor_plan)s, 'p0002', name) END::jsonb AS plan
     FROM lockstep.pipeline) p
 CROSS JOIN LATERAL (SELECT now() - (%(each)s + 1 - n) * %(every)s::interval AS at) t
@@ -70,7 +70,7 @@ SELECT %(pipeline)s, %(source)s, '/landing/' || %(pipeline)s || '/' || n || '.cs
        1 + (n - 1) %% %(each)s, 100, 1700000000000000000 + n
 FROM generate_series(1, %(claims)s) n
 """
-_COUNT = (resources.files("lockstep.ledger") / "sql" / "count_finished.sql").read_text()
+_COUNT = statement("count_finished")
 
 
 @dataclass(frozen=True)
@@ -126,14 +126,14 @@ def _fill(cursor: Any, size: Size, plans: tuple[Any, Any], say: Callable[[str], 
     started = time.monotonic()
     for first in range(1, size.each + 1, _AT_ONCE):
         part = {**values, "first": first, "last": min(first + _AT_ONCE - 1, size.each)}
-        for statement in (_EPOCHS, _PARTICIPANTS, _RUNS, _EXECUTIONS, _TRANSITIONS):
-            cursor.execute(statement, part)
+        for insert in (_EPOCHS, _PARTICIPANTS, _RUNS, _EXECUTIONS, _TRANSITIONS):
+            cursor.execute(insert, part)
         if first // _AT_ONCE % 4 == 3:
             done = part["last"] * size.pipelines
             say(f"{done:,} of {size.epochs:,} epochs, {time.monotonic() - started:.0f} s")
     cursor.execute(
         "INSERT INTO lockstep.planned_source SELECT name, %s, last_epoch FROM lockstep.pipeline"
-        " WHERE identity = 'cursor'",
+        " WHERE keyed_by = 'cursor'",
         (SOURCE,),
     )
     for number in (1, 2):

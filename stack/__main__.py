@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from lockstep.cli.stacks import forget, remember
+from lockstep.operations.dev_stacks import forget, remember
 from stack.errors import StackError
 from stack.landing import demo_days, land
 from stack.lifecycle import Stack, checkout_stack

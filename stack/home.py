@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockstep.cli.stacks import ENVIRONMENT
+from lockstep.operations.dev_stacks import ENVIRONMENT
 from stack.errors import StackError
 
 CHECKOUT = Path(__file__).resolve().parent.parent

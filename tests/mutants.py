@@ -92,7 +92,7 @@ COMPARISONS = {
     ast.In: "not in",
     ast.NotIn: "in",
 }
-INERT = ("_log.", "reach(", "tell", "super().__init__", "logging.")
+INERT = ("_log.", "reach(", "bind_", "clear_log_context", "super().__init__", "logging.")
 
 
 class Planter(ast.NodeVisitor):

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from lockstep.cli import app, stacks
+from lockstep.cli import app
+from lockstep.operations import dev_stacks
 
 
 @pytest.fixture(autouse=True)
@@ -24,8 +25,8 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def stack(home: Path) -> Path:
     """What a stack that runs from `home` leaves there, and says to the user."""
     home.mkdir(parents=True)
-    (home / stacks.ENVIRONMENT).write_text(json.dumps({"LOCKSTEP_HOME": str(home)}))
-    stacks.remember(home)
+    (home / dev_stacks.ENVIRONMENT).write_text(json.dumps({"LOCKSTEP_HOME": str(home)}))
+    dev_stacks.remember(home)
     return home
 
 
@@ -51,8 +52,8 @@ def test_what_was_stopped_or_another_user_has_put_into_a_folder_above_is_not_fou
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped, killed = stack(tmp_path / "stopped"), stack(tmp_path / "killed")
-    stacks.forget(stopped)
-    (killed / stacks.ENVIRONMENT).unlink()
+    dev_stacks.forget(stopped)
+    (killed / dev_stacks.ENVIRONMENT).unlink()
     assert "no stack runs: start one with `make up`" in env().stderr
     refused = env("--home", str(tmp_path / "mine"))
     assert refused.exit_code == 1 and f"no stack runs from {tmp_path / 'mine'}" in refused.stderr

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lockstep.cli import stacks
 from lockstep.errors import NotConfigured
+from lockstep.operations import dev_stacks
 from lockstep.sources.base import SourceContext
 from spark_apps.flights import pipeline
 from stack import __main__ as stack_main
@@ -49,7 +49,7 @@ def test_after_up_the_shipped_dag_has_something_to_read_and_the_stack_is_found_u
 ) -> None:
     told = CliRunner().invoke(stack_main.app, ["up"]).stdout
     assert str(home.landing) in told and "2013-01-01" in told and "DAG flights" in told
-    assert stacks.find(None) == home.root
+    assert dev_stacks.find(None) == home.root
     monkeypatch.setenv("LOCKSTEP_HOME", str(home.root))
     for name, source in pipeline.sources.items():
         live = source.open(SourceContext(pipeline.name, name, lambda paths: set()))
@@ -58,4 +58,4 @@ def test_after_up_the_shipped_dag_has_something_to_read_and_the_stack_is_found_u
     monkeypatch.delenv("LOCKSTEP_HOME")
     assert CliRunner().invoke(stack_main.app, ["down"]).exit_code == 0
     with pytest.raises(NotConfigured):
-        stacks.find(None)
+        dev_stacks.find(None)

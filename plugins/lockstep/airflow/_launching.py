@@ -344,8 +344,9 @@ class SubmitLauncher:
         with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
             code = [str(ship(_packages(self.reference), Path(folder))), self._arguments.get("py_files", "")]
             job_arguments = {"py_files": ",".join(filter(None, code)), "application_args": ["--request", request_uri]}
-            self._hook = self.make_hook(settings, **job_arguments, **tracking)
-            self._hook.environment = self._environment(read_request(request_uri).sources)
+            hook = self.make_hook(settings, **job_arguments, **tracking)
+            hook.environment = self._environment(read_request(request_uri).sources)
+            self._hook = hook  # from now on `cancel` can reach it
             try:
                 self._hook.submit(str(self._arguments.get("application") or file_of(APPLICATION)))
             except AirflowException as error:

@@ -51,7 +51,6 @@ from lockstep.cli._tables import (
     showing_progress,
     visible,
 )
-from lockstep.cli.stacks import ENVIRONMENT, find
 from lockstep.connections.environment import EnvironmentConnections
 from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import Epoch, SourceRange
@@ -64,6 +63,7 @@ from lockstep.ledger.administration import prune as prune_history
 from lockstep.ledger.report import SHOWN, YOUNGEST, EpochStatus, PipelineStatus, Report, to_json
 from lockstep.observability import suggestions
 from lockstep.operations.compact import compact as compact_table
+from lockstep.operations.dev_stacks import ENVIRONMENT, find
 from lockstep.operations.doctor import Finding, Severity, Surroundings, examine, mend
 from lockstep.operations.exporter import Exporter, as_text, registry_of, serve
 from lockstep.operations.override import clear_override

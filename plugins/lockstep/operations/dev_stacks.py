@@ -33,8 +33,10 @@ def find(home: Path | None) -> Path:
         return home
     around = (folder / ".lockstep" for folder in (Path.cwd(), *Path.cwd().parents))
     here = next((folder for folder in around if _runs(folder) and _is_own(folder)), None)
+    if here is not None:
+        return here
     registered = sorted(Path(entry.read_text()) for entry in _folder().glob("*.home"))
-    running = [here] if here else [folder for folder in registered if _runs(folder) and _is_own(folder)]
+    running = [folder for folder in registered if _runs(folder) and _is_own(folder)]
     if not running:
         raise NotConfigured("no stack runs: start one with `make up` in a checkout of Lockstep")
     if len(running) > 1:
