@@ -220,7 +220,8 @@ class OpenOutput(OutputMapping):
 
     def _count_rows(self, cursor: Cursor, column: str) -> list[OutputRowCount]:
         rows = self.dialect.query(cursor, _COUNT_ROWS, table=self.relation, column=column, order=ORDER_COLUMN)
-        return [OutputRowCount(*map(int, row)) for row in rows]
+        # a table whose NOT NULL was dropped since preflight may have nulls
+        return [OutputRowCount(*(value if value is None else int(value) for value in row)) for row in rows]
 
     # --- readers ---
 
