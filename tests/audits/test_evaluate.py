@@ -235,7 +235,7 @@ def test_what_can_not_be_summed_is_left_out_for_an_epoch_in_the_place_of_several
     for audit in (steady("orders", "count(id)", name="ids", within=0), row_count("orders", 1, at_most=2)):
         found = asked(wal, audit, at).result
         assert (found.offending, found.value) == (0, None)
-        assert found.told is not None and "takes the place of several epochs" in found.told
+        assert found.told is not None and "replaces several epochs" in found.told
     assert asked(wal, row_count("orders", 6, 9), at).result.told == "5 rows, at least 6 expected"
     assert asked(wal, row_count("orders", 5), at).result.told is None
 

@@ -181,7 +181,7 @@ def test_a_publisher_that_makes_progress_is_left_to_it(redo: PostgresUnderTest) 
     first = threading.Thread(target=lambda: told.append(publish(redo, epoch(token=20), vote, [slow])))
     first.start()
     assert slow.started.wait(30)
-    with opened(redo) as sink, pytest.raises(PublishBlocked, match="somebody else is publishing"):
+    with opened(redo) as sink, pytest.raises(PublishBlocked, match="another process is publishing"):
         sink.publish(epoch(token=30), vote, [slow])
     assert publish(redo, epoch(token=31), vote, [slow]) is Publication.FOUND
     first.join()

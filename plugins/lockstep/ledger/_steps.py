@@ -185,7 +185,7 @@ def require_join(tx: Transaction, pipeline: str, plan: Plan, after: int | None) 
         return
     gap = _find_gap(tx, pipeline, after + 1, _as_stored(plan))
     if gap:
-        raise OutOfOrder(f"pipeline {pipeline}: epoch {after} was replanned meanwhile ({gap}); clear from begin")
+        raise OutOfOrder(f"pipeline {pipeline}: epoch {after} was replanned meanwhile ({gap}); begin again")
 
 
 def require_joins(tx: Transaction, row: Row, plan: Plan) -> None:

@@ -113,7 +113,7 @@ def prune(dsn: str, keep: timedelta = KEEP, *, period: timedelta = PERIOD, dry_r
     that doesn't own the tables, `LedgerUnavailable`, also while tasks lock the history.
     """
     if keep < timedelta(0) or period <= timedelta(0):
-        raise InvalidPipeline(f"the history to keep is a positive duration, not {keep}")
+        raise InvalidPipeline(f"the history to keep is a duration of at least 0, not {keep}, in periods above 0")
     with _owner(dsn) as cursor:
         cursor.execute("SELECT clock_timestamp() AS now")
         now: datetime = cursor.fetchone()["now"]

@@ -383,7 +383,7 @@ class Ledger(LedgerReader):
             if not done:
                 raise Fenced(
                     f"{guards.epoch_name(row)}: execution {vote.token} of prepare for {sink} was superseded by a "
-                    "younger one; so its vote doesn't count"
+                    "younger one; its vote doesn't count"
                 )
 
         self._connection.run(Role.PREPARE, work)

@@ -299,7 +299,7 @@ class _Look:
             numbers = ranges.setdefault(interval, {})
             if generation in numbers:
                 problem = f"epochs {numbers[generation]} and {number} are both generation {generation} of {interval}"
-                self._refuse(f"{problem}: one of them is of another ledger")
+                self._refuse(f"{problem}: one of them is of another ledger, or of this one before it was restored")
             numbers[generation] = number
         generations: dict[int, _Place] = {}
         for interval, numbers in ranges.items():

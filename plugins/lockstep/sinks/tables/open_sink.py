@@ -223,7 +223,7 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink):
             raise
         if self._proof(epoch):
             return Publication.FOUND
-        raise PublishBusy(f"sink {self.name}: somebody else is publishing epoch {epoch.id}; try again")
+        raise PublishBusy(f"sink {self.name}: another process is publishing epoch {epoch.id}; try again")
 
     # --- before the decision ---
 

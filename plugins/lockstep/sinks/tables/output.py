@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -221,7 +221,7 @@ class OpenOutput(OutputMapping):
     def _count_rows(self, cursor: Cursor, column: str) -> list[OutputRowCount]:
         rows = self.dialect.query(cursor, _COUNT_ROWS, table=self.relation, column=column, order=ORDER_COLUMN)
         # a table whose NOT NULL was dropped since preflight may have nulls
-        return [OutputRowCount(*(value if value is None else int(value) for value in row)) for row in rows]
+        return [OutputRowCount(*map(_int_or_none, row)) for row in rows]
 
     # --- readers ---
 
@@ -286,3 +286,7 @@ def _fault_of_missing(rows: int, epoch: SinkEpoch, replaced: Replaced) -> str:
         "earlier rows of those keys are lost: say on_missing='delete' in the sink to delete them, or on_missing='keep' "
         "to keep them"
     )
+
+
+def _int_or_none(value: Any) -> Any:
+    return None if value is None else int(value)
