@@ -294,7 +294,7 @@ def test_verify_gives_verdicts_on_a_table_that_lost_a_column_and_compares_the_re
     lost = {one.sink: one.problem for one in verified(world, day)}
     assert unnamed["warehouse"] is lost["warehouse"] is None
     assert "KeyError" in str(unnamed["lake"]) and "A ROW" not in str(unnamed["lake"])
-    assert "has no column label any more" in str(lost["lake"])
+    assert "has lost the column label" in str(lost["lake"])
 
 
 LIVE, COMPACTED, ROLLED_BACK, DELETED = Presence

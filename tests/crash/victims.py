@@ -76,7 +76,7 @@ def overtake(victim: Victim, resume: Callable[[], None], check: Callable[[], Non
         check()
         if victim.action == "hang":
             victim.release()
-            assert victim.alarm is None
+            assert victim.alarm is None, victim.alarm
             check()
     finally:
         victim.kill()

@@ -43,7 +43,7 @@ HOME = "@HOME@"
 KEPT = sorted(path.parent.name for path in HERE.glob("*/facts.json"))
 DECIDED = ("committed", "published", "cleaned")
 _NONE = timedelta(0)
-_ACCEPT = re.compile(r"say accept='(.+)'")
+_ACCEPT = re.compile(r"set accept='(.+)'")
 
 
 @dataclass

@@ -39,7 +39,7 @@ def test_the_wheel_has_all_of_the_package_and_nothing_else(wheel: Path) -> None:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     package = ROOT / "plugins" / "lockstep"
     kept = {path for path in package.rglob("*") if path.suffix in (".py", ".sql", ".typed")}
-    kept |= {path for folder in ("templates", "static") for path in (package / "ui" / folder).iterdir()}
+    kept |= {path for folder in ("templates", "static") for path in (package / "airflow" / "ui" / folder).iterdir()}
     assert names == {path.relative_to(package.parent).as_posix() for path in kept}
     assert "lockstep/py.typed" in names
 

@@ -153,6 +153,8 @@ def select_generation(runtime: Runtime, run: RunKey, epoch: Epoch) -> tuple[Epoc
             _warn_of_other_reason(run, pending)
         return pending, False
     same = epoch.generation is not None and epoch.generation.reason == run.restate and epoch.restores == run.restore
+    if same and run.restore is not None:  # these very rows are shown: another run has restored them for this reason
+        return epoch, False
     return epoch, not (same and epoch.state not in FINISHED)
 
 
