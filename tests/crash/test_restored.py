@@ -20,6 +20,7 @@ from lockstep.operations.quarantine import find_quarantine, open_quarantined
 from lockstep.operations.replan import release, void
 from lockstep.operations.verify import verify
 from lockstep.operations.wal_log import open_output
+from lockstep.protocol.begin import begin
 from lockstep.protocol.stage_job import Launch
 from lockstep.sinks import FileSink
 from stack.postgres import PostgresServer
@@ -336,6 +337,17 @@ def test_rows_come_back_once_wherever_a_process(
     like any that takes another's place: see test_restating.py."""
     reached = [hit for hit in hits(world, monkeypatch) if hit.task in ("begin", "stage", "commit", "cleanup")]
     strike_each(world, in_turn(sampling, reached, WAYS, every=12), tmp_path, subtests)
+
+
+def test_another_run_with_the_same_reason_finds_the_rows_restored(world: RestatingWorld, day: int) -> None:
+    first = restoring(world, day)
+    go(world, first, day)
+    current = world._looking.generations(world.epoch_of(day))[-1]
+    assert begin(world.runtime(), replace(first, run_id=f"another {day}"), world.interval_of_run(day)).id == current.id
+    with pytest.raises(RestateRefused, match="shows these very rows"):
+        begin(
+            world.runtime(), replace(first, run_id=f"third {day}", restate="another reason"), world.interval_of_run(day)
+        )
 
 
 def test_no_two_side_effects_of_showing_rows_again_fall_between_the_same_crash_points(
