@@ -177,7 +177,7 @@ def test_a_driver_goes_on_unless_its_request_was_gone_twice(monkeypatch: pytest.
 
     seen = [True, False, None, False, True, False, False]
     monkeypatch.setattr(stage_epoch, "LOOK_SECONDS", 0)
-    monkeypatch.setattr(stage_epoch, "stands", look)
+    monkeypatch.setattr(stage_epoch, "is_requested", look)
     monkeypatch.setattr(os, "_exit", end)
     given_up: list[bool] = []
     with pytest.raises(Ended):
