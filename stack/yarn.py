@@ -53,8 +53,9 @@ SETTINGS: Mapping[str, str | int] = {
     "yarn.nodemanager.hostname": HOST,
     "yarn.nodemanager.resource.memory-mb": 4096,
     "yarn.nodemanager.resource.cpu-vcores": 4,
-    # whoever has a full disk or little memory runs the tests all the same
+    # a disk that is nearly full, which is checked at the start in any case, and little memory are enough for tests
     "yarn.nodemanager.disk-health-checker.enable": "false",
+    "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": 100,
     "yarn.nodemanager.pmem-check-enabled": "false",
     "yarn.nodemanager.vmem-check-enabled": "false",
 }
