@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
-from typing import NoReturn
+from typing import NoReturn, overload
 
 from lockstep.epoch import Epoch, Input, Interval, KeyedBy, Plan, RunKey, SourceRange
 from lockstep.errors import EpochBusy, EpochVoid, LockstepError, RestateRefused, Retryable, SourceRefused
@@ -29,6 +29,10 @@ _ANEW = "to restate the range anew say another reason, or give the request a nam
 _log = logging.getLogger(__name__)
 
 
+@overload
+def require_reason(reason: str, request: object = None) -> str: ...
+@overload
+def require_reason(reason: object, request: object = None) -> str | None: ...
 def require_reason(reason: object, request: object = None) -> str | None:
     """Return why a run is to restate what is published; None if it isn't. `request`: a name that distinguishes requests
     for the same reason; it becomes a part of the reason. Raises `RestateRefused` unless both are one line of text."""

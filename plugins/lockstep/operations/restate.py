@@ -102,9 +102,7 @@ def restate(
     same reason and input, and the same `request` if any, it goes on with those that aren't done, and leaves those that
     are; with another one it replaces all of them once more. Given twice at a time, the second one leaves alone what the
     first one is at. `ask_spark`: where Spark is at hand for audits. Raises `RestateRefused`."""
-    required = require_reason(reason, request)
-    assert required is not None
-    reason = required
+    reason = require_reason(reason, request)
     digest = hashlib.sha256(reason.encode()).hexdigest()[:16]
     again = f"__{reads}" if reads is Input.FROZEN else ""
     run = RunKey(suggestions.COMMAND, f"{runtime.pipeline}__{digest}{again}", restate=reason, input=reads)

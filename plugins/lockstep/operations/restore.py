@@ -85,9 +85,7 @@ def plan(runtime: Runtime, current: Epoch, restored: Epoch) -> Restorable:
 def restore(runtime: Runtime, current: Epoch, restored: Epoch, reason: str) -> Member:
     """Show `restored`'s rows in the place of `current`'s. Called again with the same reason it goes on with what it
     began, or finds that all is done. Raises `RestateRefused`, `EpochBusy`, and what the roles raise."""
-    required = require_reason(reason)
-    assert required is not None
-    reason = required
+    reason = require_reason(reason)
     digest = hashlib.sha256(f"{restored.id} {reason}".encode()).hexdigest()[:16]
     run_key = RunKey(suggestions.RESTORE, f"{runtime.pipeline}__{digest}", restate=reason, restore=restored.id)
     run = run_key.member(restored.interval, 0)
